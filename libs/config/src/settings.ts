@@ -1,0 +1,57 @@
+/** Every setting of the product, checked. Made once from the environment by `readSettings`; the only shape in which settings travel. */
+export interface Settings {
+  /** `production` under `npm run start:prod` (NODE_ENV=production), else `development`. */
+  readonly mode: 'production' | 'development';
+  readonly http: { readonly host: string; readonly port: number; readonly requestTimeoutMs: number };
+  readonly redis: RedisSettings;
+  readonly database: { readonly url: string; readonly poolSize: number };
+  readonly auth: AuthSettings;
+  readonly stream: StreamSettings;
+  readonly consumer: ConsumerSettings;
+  readonly admission: AdmissionSettings;
+  readonly shutdownTimeoutMs: number;
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
+}
+
+export interface RedisSettings {
+  /** Connection address of a single node, or undefined where `clusterNodes` is given. */
+  readonly url: string | undefined;
+  readonly clusterNodes: readonly { readonly host: string; readonly port: number }[] | undefined;
+  /** Put before every key of ours; empty by default. */
+  readonly keyPrefix: string;
+}
+
+/** Exactly one of the two is set. */
+export interface AuthSettings {
+  readonly jwtSecret: string | undefined;
+  readonly jwksUrl: string | undefined;
+}
+
+export interface StreamSettings {
+  /** Stream name without prefix and hash tag, `stream.orders` by default. */
+  readonly name: string;
+  readonly group: string;
+  /** How many partitions new vouchers are spread over. */
+  readonly partitions: number;
+}
+
+export interface ConsumerSettings {
+  readonly enabled: boolean;
+  /** Undefined: a name unique per process is made. */
+  readonly name: string | undefined;
+  readonly batchSize: number;
+  readonly blockMs: number;
+  readonly claimMinIdleMs: number;
+  readonly maxDeliveries: number;
+}
+
+export interface AdmissionSettings {
+  readonly durability: 'local' | 'replica';
+  /** Undelivered and pending entries per partition above which purchases are refused. */
+  readonly maxBacklog: number;
+  /** Purchases in hand per process above which further ones are refused. */
+  readonly maxInFlight: number;
+}
+
+/** Injection token of the one `Settings` object. */
+export const SETTINGS = Symbol('SETTINGS');
