@@ -8,7 +8,13 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', 'scripts/**/*.spec.ts', 'test/**/*.spec.ts', 'test/**/*.e2e-spec.ts'],
+    include: [
+      'libs/**/*.spec.ts',
+      'apps/**/*.spec.ts',
+      'scripts/**/*.spec.ts',
+      'test/**/*.spec.ts',
+      'test/**/*.e2e-spec.ts',
+    ],
     setupFiles: ['./test/support/metadata.ts'],
     globalSetup: ['./test/support/postgres.global.ts'],
     pool: 'forks',

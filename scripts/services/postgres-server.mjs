@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -39,7 +48,17 @@ export async function startPostgres({ dir, port, settings = {}, logFile = `${dir
     writeFileSync(passwordFile, 'postgres', { mode: 0o644 });
     execFileSync(
       join(bin, 'initdb'),
-      ['-D', dir, '-U', 'postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`, '--encoding=UTF8', '--no-locale', '--no-sync'],
+      [
+        '-D',
+        dir,
+        '-U',
+        'postgres',
+        '--auth=scram-sha-256',
+        `--pwfile=${passwordFile}`,
+        '--encoding=UTF8',
+        '--no-locale',
+        '--no-sync',
+      ],
       { ...owner, stdio: ['ignore', 'ignore', 'pipe'] },
     );
   }
@@ -52,7 +71,9 @@ export async function startPostgres({ dir, port, settings = {}, logFile = `${dir
   );
   const failed = new Promise((_, reject) => {
     child.once('error', reject);
-    child.once('exit', (code, signal) => reject(new Error(`postgres ended at once (code ${code}, signal ${signal}); see ${logFile}`)));
+    child.once('exit', (code, signal) =>
+      reject(new Error(`postgres ended at once (code ${code}, signal ${signal}); see ${logFile}`)),
+    );
   });
   failed.catch(() => undefined);
   await Promise.race([failed, accepts(port, 30_000)]);

@@ -35,7 +35,9 @@ export async function startRedis({ binary = 'redis-server', dir, port, args = []
   );
   const failed = new Promise((_, reject) => {
     child.once('error', reject);
-    child.once('exit', (code, signal) => reject(new Error(`redis-server ended at once (code ${code}, signal ${signal}); see ${logFile}`)));
+    child.once('exit', (code, signal) =>
+      reject(new Error(`redis-server ended at once (code ${code}, signal ${signal}); see ${logFile}`)),
+    );
   });
   failed.catch(() => undefined);
   await Promise.race([failed, answersPing(port, 15_000)]);

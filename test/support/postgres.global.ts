@@ -11,7 +11,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const { chmodSync } = await import('node:fs');
   chmodSync(root, 0o755);
   const port = await freePort();
-  const child = await startPostgres({ dir: join(root, 'data'), port, settings: { max_connections: '300', fsync: 'off', log_min_messages: 'fatal' } });
+  const child = await startPostgres({
+    dir: join(root, 'data'),
+    port,
+    settings: { max_connections: '300', fsync: 'off', log_min_messages: 'fatal' },
+  });
   project.provide('postgresUrl', `postgres://postgres:postgres@127.0.0.1:${port}/postgres`);
   return async () => {
     const ended = new Promise((resolve) => child.once('exit', resolve));

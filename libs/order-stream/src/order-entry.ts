@@ -14,5 +14,10 @@ export interface RawEntry {
 /** What decoding an entry came to. A malformed one says why, in words fit for a dead letter's cause. */
 export type DecodedEntry =
   | { readonly kind: 'ORDER'; readonly entryId: string; readonly order: OrderEntry }
-  | { readonly kind: 'MALFORMED'; readonly entryId: string; readonly cause: string; readonly fields: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'MALFORMED';
+      readonly entryId: string;
+      readonly cause: string;
+      readonly fields: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'VANISHED'; readonly entryId: string };

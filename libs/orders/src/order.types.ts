@@ -1,7 +1,15 @@
 import type { OrderEntry } from '#order-stream';
 
 /** The numbers of the status column. */
-export const ORDER_STATUS = { UNPAID: 1, PAID: 2, USED: 3, CANCELLED: 4, REFUNDING: 5, REFUNDED: 6, REJECTED: 7 } as const;
+export const ORDER_STATUS = {
+  UNPAID: 1,
+  PAID: 2,
+  USED: 3,
+  CANCELLED: 4,
+  REFUNDING: 5,
+  REFUNDED: 6,
+  REJECTED: 7,
+} as const;
 export type StoredStatus = keyof typeof ORDER_STATUS;
 export type OrderStatus = StoredStatus | 'QUEUED';
 
@@ -29,7 +37,9 @@ export type OrderResult =
   | { readonly kind: 'FOREIGN_ID' | 'UNKNOWN_VOUCHER' };
 
 /** `results` stand in the order of the batch. STALE_EPOCH: nothing was stored; read the entries again under `epochNumber`. */
-export type BatchOutcome = { readonly kind: 'DONE'; readonly results: readonly OrderResult[] } | { readonly kind: 'STALE_EPOCH'; readonly epochNumber: number };
+export type BatchOutcome =
+  | { readonly kind: 'DONE'; readonly results: readonly OrderResult[] }
+  | { readonly kind: 'STALE_EPOCH'; readonly epochNumber: number };
 
 /** A stored order as its buyer sees it. Times are ISO 8601, UTC. */
 export interface OrderView {
