@@ -1,0 +1,28 @@
+/**
+ * Which lib may import which, front to back. One table for three readers: the linter (eslint.config.mjs), the tidy test (test/tidy.spec.ts)
+ * and people (ARCHITECTURE.md shows it). `apps` may import every lib; nobody imports apps.
+ */
+export const importTable = {
+  config: [],
+  'order-stream': [],
+  http: [],
+  redis: ['config', 'http'],
+  database: ['config', 'http'],
+  auth: ['config', 'http'],
+  'sale-register': ['redis', 'order-stream', 'config'],
+  orders: ['database', 'redis', 'order-stream', 'config'],
+  vouchers: ['sale-register', 'orders', 'database', 'redis', 'auth', 'http', 'config'],
+  'voucher-order': ['sale-register', 'redis', 'auth', 'http', 'config', 'orders', 'vouchers'],
+  'stream-consumer': ['sale-register', 'order-stream', 'orders', 'redis', 'config'],
+  'dead-letters': ['sale-register', 'order-stream', 'orders', 'auth', 'http', 'config'],
+  reconciliation: ['sale-register', 'order-stream', 'orders', 'vouchers', 'database', 'redis', 'auth', 'http', 'config'],
+  health: ['sale-register', 'stream-consumer', 'reconciliation', 'database', 'redis', 'auth', 'http', 'config'],
+};
+
+/** Drivers that only the named places may import. A place is a lib, or a file-name ending anywhere in libs. */
+export const driverOwners = {
+  ioredis: { libs: ['redis'], endings: [] },
+  redlock: { libs: ['redis'], endings: [] },
+  pg: { libs: ['database'], endings: [] },
+  typeorm: { libs: ['database'], endings: ['.entity.ts', '.repository.ts', '.reader.ts'] },
+};
