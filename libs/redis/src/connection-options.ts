@@ -1,0 +1,77 @@
+import type { ClusterOptions, RedisOptions } from 'ioredis';
+
+const RECONNECT_FIRST_MS = 50;
+const RECONNECT_LIMIT_MS = 1000;
+const CONNECT_TIMEOUT_MS = 2000;
+const KEEP_ALIVE_MS = 10_000;
+/** At most one reconnect per this time because the server answered READONLY or MASTERDOWN: one per batch would only churn. */
+const RECONNECT_ON_STATE_MS = 5000;
+
+/** How long a connection waits. Milliseconds; `commandTimeoutMs` undefined where commands block on purpose. */
+export interface ConnectionTimeouts {
+  readonly commandTimeoutMs: number | undefined;
+  /** The socket is given up when an answer is owed and nothing arrives for this long: notices frozen servers. */
+  readonly socketTimeoutMs: number;
+}
+
+/** Timeouts of a connection whose commands answer at once: below the request's limit, the socket's a little above it. */
+export function commandTimeouts(requestTimeoutMs: number): ConnectionTimeouts {
+  return {
+    commandTimeoutMs: Math.max(1, Math.floor(requestTimeoutMs * 0.8)),
+    socketTimeoutMs: Math.ceil(requestTimeoutMs * 1.1),
+  };
+}
+
+/** Timeouts of a connection that blocks for `blockMs`: longer than the block by the time an answer may take. */
+export function blockingTimeouts(blockMs: number, requestTimeoutMs: number): ConnectionTimeouts {
+  return { commandTimeoutMs: undefined, socketTimeoutMs: blockMs + Math.ceil(requestTimeoutMs * 1.1) };
+}
+
+/** Pause before the n-th attempt: doubles up to a second, with jitter so that processes do not return in step. */
+export function reconnectDelayMs(attempt: number, random: () => number = Math.random): number {
+  const ceiling = Math.min(RECONNECT_LIMIT_MS, RECONNECT_FIRST_MS * 2 ** Math.min(attempt, 10));
+  return Math.ceil(ceiling / 2 + (ceiling / 2) * random());
+}
+
+/**
+ * The retry policy: nothing waits in an offline queue, nothing is sent a second time by the driver, an unanswered command is an error.
+ * Whoever called decides what to repeat.
+ */
+export function nodeOptions(name: string, timeouts: ConnectionTimeouts): RedisOptions {
+  let reconnectedAtMs = 0;
+  return {
+    connectionName: name,
+    disableClientInfo: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    socketTimeout: timeouts.socketTimeoutMs,
+    ...(timeouts.commandTimeoutMs === undefined ? {} : { commandTimeout: timeouts.commandTimeoutMs }),
+    retryStrategy: (attempt) => reconnectDelayMs(attempt),
+    // A demoted primary stays connected: a new connection may lead (DNS, proxy) to its successor. `1`: without sending again.
+    reconnectOnError: (error) => {
+      if (!/^(READONLY|MASTERDOWN)/.test(error.message)) return false;
+      if (Date.now() - reconnectedAtMs < RECONNECT_ON_STATE_MS) return false;
+      reconnectedAtMs = Date.now();
+      return 1;
+    },
+  };
+}
+
+/** The same policy for a cluster. Redirections are followed by the driver: a redirected command had no effect. */
+export function clusterOptions(name: string, timeouts: ConnectionTimeouts): ClusterOptions {
+  // The driver sets these two for the nodes itself: a node is connected on first use, and forgotten when it is lost.
+  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...redisOptions } = nodeOptions(name, timeouts);
+  return {
+    enableOfflineQueue: false,
+    clusterRetryStrategy: (attempt) => reconnectDelayMs(attempt),
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 20,
+    slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+    slotsRefreshInterval: 5000,
+    redisOptions,
+  };
+}

@@ -1,0 +1,90 @@
+import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Cluster, Redis } from 'ioredis';
+import { SETTINGS, type Settings } from '#config';
+import {
+  blockingTimeouts,
+  clusterOptions,
+  commandTimeouts,
+  type ConnectionTimeouts,
+  nodeOptions,
+} from './connection-options.js';
+import { ConnectionWatch } from './connection-watch.js';
+
+/** A connection to a single node or to a cluster: same commands, and both reject at once where no answer can come. */
+export type RedisConnection = Redis | Cluster;
+
+/**
+ * Every connection of this process. They open by themselves, come back by themselves, and close in onApplicationShutdown, after all
+ * modules have stopped. No error of theirs ever ends the process.
+ */
+@Injectable()
+export class RedisConnections implements OnApplicationShutdown {
+  /** For every command that answers at once. Fails fast: no offline queue, no second sending, a timeout below the request's. */
+  readonly command: RedisConnection;
+  /** For admission alone: its WAIT blocks the whole connection, and nothing slow may stand before a purchase. */
+  readonly admission: RedisConnection;
+
+  private readonly logger = new Logger(RedisConnections.name);
+  private readonly open = new Set<RedisConnection>();
+
+  constructor(@Inject(SETTINGS) private readonly settings: Settings) {
+    const timeouts = commandTimeouts(settings.http.requestTimeoutMs);
+    this.command = this.connect('command', timeouts);
+    this.admission = this.connect('admission', timeouts);
+  }
+
+  /**
+   * A connection of its own for blocking reads of up to CONSUMER_BLOCK_MS. A lost or frozen server rejects the read; the connection
+   * returns by itself. End it with `close`; else it is closed at shutdown. `disconnect()` on it ends a blocked read at once.
+   */
+  openBlocking(name: string): RedisConnection {
+    const { consumer, http } = this.settings;
+    return this.connect(name, blockingTimeouts(consumer.blockMs, http.requestTimeoutMs));
+  }
+
+  /** Closes one connection at once; what it owed is rejected. Closing twice is harmless. */
+  close(connection: RedisConnection): void {
+    this.open.delete(connection);
+    connection.disconnect();
+  }
+
+  /** True while commands can be sent now. Says nothing about the server's state. */
+  isReady(connection: RedisConnection = this.command): boolean {
+    return connection.status === 'ready';
+  }
+
+  /** Resolves to true once the command and admission connections are ready, to false after `limitMs`. Never rejects. */
+  async whenReady(limitMs: number): Promise<boolean> {
+    const states = await Promise.all([this.command, this.admission].map((each) => becomesReady(each, limitMs)));
+    return states.every(Boolean);
+  }
+
+  onApplicationShutdown(): void {
+    for (const connection of [...this.open]) this.close(connection);
+  }
+
+  private connect(name: string, timeouts: ConnectionTimeouts): RedisConnection {
+    const { url, clusterNodes } = this.settings.redis;
+    const connection =
+      clusterNodes === undefined
+        ? new Redis(url ?? 'redis://127.0.0.1:6379', nodeOptions(name, timeouts))
+        : new Cluster([...clusterNodes], clusterOptions(name, timeouts));
+    new ConnectionWatch(name, this.logger).follow(connection);
+    this.open.add(connection);
+    return connection;
+  }
+}
+
+function becomesReady(connection: RedisConnection, limitMs: number): Promise<boolean> {
+  if (connection.status === 'ready') return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const settle = (ready: boolean) => {
+      clearTimeout(timer);
+      connection.off('ready', onReady);
+      resolve(ready);
+    };
+    const onReady = () => settle(true);
+    const timer = setTimeout(() => settle(false), limitMs);
+    connection.on('ready', onReady);
+  });
+}
