@@ -101,6 +101,14 @@ describe('the house', () => {
     for (const lib of libs) expect(tracked).toContain(`libs/${lib}/src/index.ts`);
   });
 
+  it('shows the same table in ARCHITECTURE.md', () => {
+    const page = read('ARCHITECTURE.md');
+    for (const [lib, allowed] of Object.entries(importTable)) {
+      const row = new RegExp(`^\\| ${lib} \\|[^|]*\\| ([^|]*) \\|$`, 'm').exec(page)?.[1];
+      expect(row, lib).toBe(allowed.length === 0 ? 'nothing of ours' : allowed.join(', '));
+    }
+  });
+
   it('reads the environment in env.ts only', () => {
     const readers = product.filter((file) => /^(apps|libs)\/.*\.ts$/.test(file) && /process\.env\b/.test(read(file)));
     expect(readers.filter((file) => file !== 'libs/config/src/env.ts')).toEqual([]);
