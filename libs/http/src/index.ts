@@ -1,0 +1,32 @@
+export { type Language, negotiateLanguage } from './accept-language.js';
+export type { CatalogueEntry } from './catalogue/catalogue-entry.js';
+export {
+  ERROR_CATALOGUE,
+  ERROR_CODES,
+  type ErrorCode,
+  errorPagePath,
+  isErrorCode,
+} from './catalogue/error-catalogue.js';
+export { exampleProblem } from './error-page.html.js';
+export { IsCanonicalId, IsWholeNumber, IsZonedIsoTime } from './field-rules.js';
+export { createHttpServer, type HttpServer } from './http-adapter.js';
+export { HttpModule } from './http.module.js';
+export { ID_RULE, IdParam, isId } from './ids.js';
+export { IgnoreBody } from './ignored-body.js';
+export type { Intake } from './intake.js';
+export { formatIsoTime, parseZonedIsoTime } from './iso-time.js';
+export {
+  type FieldProblem,
+  invalidArgument,
+  PROBLEM_CONTENT_TYPE,
+  type ProblemDocument,
+  problemDocument,
+  ProblemException,
+  type ProblemMembers,
+  sendProblem,
+} from './problem.js';
+export { ProblemFilter } from './problem.filter.js';
+export { REQUEST_ID_HEADER } from './request-id.js';
+export { type RouteAccess, type RouteFacts, routeFacts } from './route-config.js';
+export { type Trouble, troubleCode, type TroubleCode } from './trouble.js';
+export { DtoPipe } from './validation.pipe.js';
