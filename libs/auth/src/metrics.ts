@@ -1,0 +1,8 @@
+import { Counter } from 'prom-client';
+
+/** Tokens whose signature was checked; remembered ones do not count. */
+export const tokenChecks = new Counter({
+  name: 'seckill_token_checks_total',
+  help: 'Bearer tokens whose signature and claims were checked, by result; remembered tokens are not counted.',
+  labelNames: ['result'] as const,
+});
