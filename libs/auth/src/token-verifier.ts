@@ -31,7 +31,6 @@ interface Remembered {
 export class KeysUnavailableError extends Error {
   override readonly name = 'KeysUnavailableError';
   readonly code = 'KEYS_UNAVAILABLE';
-  readonly trouble = 'UNAVAILABLE';
 }
 
 /**

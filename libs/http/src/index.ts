@@ -28,5 +28,5 @@ export {
 export { ProblemFilter } from './problem.filter.js';
 export { REQUEST_ID_HEADER } from './request-id.js';
 export { type RouteAccess, type RouteFacts, routeFacts } from './route-config.js';
-export { type Trouble, troubleCode, type TroubleCode } from './trouble.js';
+export { isTrouble } from './trouble.js';
 export { DtoPipe } from './validation.pipe.js';

@@ -2,7 +2,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { codeOfStatus, type ErrorCode } from './catalogue/error-catalogue.js';
 import { ProblemException, type ProblemMembers, sendProblem } from './problem.js';
-import { troubleCode } from './trouble.js';
+import { isTrouble } from './trouble.js';
 
 /**
  * The one place where an error becomes a status and a body. Refusals answer with their code, errors of the framework with the code of their
@@ -30,8 +30,7 @@ export class ProblemFilter implements ExceptionFilter {
 
 function outcomeOf(error: unknown): { code: ErrorCode; members: ProblemMembers } {
   if (error instanceof ProblemException) return { code: error.code, members: error.members };
-  const trouble = troubleCode(error);
-  if (trouble !== undefined) return { code: trouble, members: {} };
+  if (isTrouble(error)) return { code: 'UNAVAILABLE', members: {} };
   const status = statusOf(error);
   const code = status === undefined ? 'INTERNAL' : codeOfStatus(status);
   return { code, members: code === 'INVALID_ARGUMENT' ? { errors: [{ detail: requestFault(error) }] } : {} };
