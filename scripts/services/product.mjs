@@ -1,0 +1,274 @@
+import { mkdirSync, mkdtempSync, chmodSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Phases } from '../setup/phases.mjs';
+import { provideRedisBinary } from '../setup/redis-binary.mjs';
+import { Interrupted } from '../setup/start-failure.mjs';
+import { startApi, urlOf } from './api-server.mjs';
+import { dataFolder, keptSecret, rotateLog } from './data-folder.mjs';
+import { freePort } from './free-port.mjs';
+import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
+import { SupervisedService } from './supervised-service.mjs';
+
+/**
+ * @typedef {object} ProductOptions
+ * @property {string} [dataDir] where Redis, PostgreSQL, secrets and logs live; kept. Not given: a temporary folder, removed by stop()
+ * @property {number} [apiProcesses] how many API processes, each on a port of its own; default 1
+ * @property {string} [host] default 127.0.0.1
+ * @property {number} [port] of the first API process; default a free one
+ * @property {string} [redisUrl] a running Redis to use instead of an own one
+ * @property {string} [redisClusterNodes] a running cluster to use instead, host:port,host:port
+ * @property {string} [databaseUrl] a running PostgreSQL to use instead of an own one
+ * @property {string | undefined} [secret] AUTH_JWT_SECRET; default the one kept in the data folder, made at random
+ * @property {Record<string, string>} [env] further settings of the API processes
+ * @property {number} [shutdownTimeoutMs] the limit of stop(); default 10,000
+ * @property {Phases} [phases] shows the steps
+ * @property {AbortSignal | undefined} [signal] gives the start up: what runs is stopped, the promise rejects with Interrupted
+ * @property {(line: string) => void} [onEvent] hears when a service ended by itself and was started again
+ */
+
+/**
+ * @typedef {object} Product
+ * @property {string} url of the first API process
+ * @property {string[]} urls of all API processes
+ * @property {string} secret signs tokens (HS256)
+ * @property {string | undefined} redisUrl undefined where a cluster is used
+ * @property {string} databaseUrl
+ * @property {string} dataDir
+ * @property {string} logDir
+ * @property {() => { name: string, pid: number }[]} processes what runs now
+ * @property {Promise<string>} fallen resolves with the reason when a part ended for good without being told to
+ * @property {() => Promise<void>} stop ends the API processes first, then Redis and PostgreSQL; resolves when all are gone. Twice is harmless
+ * @property {() => void} kill ends all at once, without a farewell
+ */
+
+/**
+ * Starts the whole product from dist: Redis (append-only, fsync always), PostgreSQL and the API processes, on 127.0.0.1 with free ports. Dependencies
+ * and dist must stand (`setUp`, or `npm run <name>` through run.mjs). Where a part cannot be started, the others are stopped and the error is a StartFailure.
+ * @param {ProductOptions} [options]
+ * @returns {Promise<Product>}
+ */
+export async function startProduct(options = {}) {
+  const { signal, shutdownTimeoutMs = 10_000 } = options;
+  const temporary = options.dataDir === undefined;
+  const folder = dataFolder(options.dataDir ?? mkdtempSync(join(tmpdir(), 'flash-sale-')));
+  mkdirSync(folder.logs, { recursive: true });
+  if (temporary) chmodSync(folder.root, 0o711);
+  const parts = new Parts(shutdownTimeoutMs, temporary ? folder.root : undefined);
+  const giveUp = () => void parts.stop();
+  signal?.addEventListener('abort', giveUp, { once: true });
+  try {
+    const stores = await startStores({ ...options, folder, parts });
+    const secret = options.secret ?? keptSecret(folder.jwtSecret);
+    const urls = await startApis({ ...options, folder, parts, stores, secret });
+    if (signal?.aborted) throw new Interrupted();
+    return {
+      url: urls[0] ?? '',
+      urls,
+      secret,
+      redisUrl: stores.redisUrl,
+      databaseUrl: stores.databaseUrl,
+      dataDir: folder.root,
+      logDir: folder.logs,
+      processes: () => parts.processes(),
+      fallen: parts.fallen,
+      stop: () => parts.stop(),
+      kill: () => parts.kill(),
+    };
+  } catch (error) {
+    await parts.stop();
+    throw signal?.aborted ? new Interrupted() : error;
+  } finally {
+    signal?.removeEventListener('abort', giveUp);
+  }
+}
+
+/** The running parts, and the order in which they end. */
+class Parts {
+  /**
+   * @param {number} limitMs
+   * @param {string | undefined} temporaryDir
+   */
+  constructor(limitMs, temporaryDir) {
+    this.limitMs = limitMs;
+    this.temporaryDir = temporaryDir;
+    /** @type {SupervisedService[]} */
+    this.stores = [];
+    /** @type {SupervisedService[]} */
+    this.apis = [];
+    /** @type {Promise<void> | undefined} */
+    this.stopped = undefined;
+    /** @type {(reason: string) => void} */
+    this.fall = () => undefined;
+    /** @type {Promise<string>} */
+    this.fallen = new Promise((resolve) => (this.fall = resolve));
+  }
+
+  /** What of the limit an API process may use; the rest is for the stores. */
+  get apiLimitMs() {
+    return Math.max(this.limitMs - 2000, Math.floor(this.limitMs * 0.7));
+  }
+
+  /**
+   * @param {SupervisedService[]} list
+   * @param {SupervisedService} service
+   */
+  async add(list, service) {
+    if (this.stopped !== undefined) throw new Interrupted();
+    list.push(service);
+    await service.start();
+    void service.fallen.then(this.fall);
+  }
+
+  processes() {
+    return [...this.stores, ...this.apis].flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }]));
+  }
+
+  stop() {
+    this.stopped ??= this.endAll();
+    return this.stopped;
+  }
+
+  async endAll() {
+    await Promise.all(this.apis.map((api) => api.stop()));
+    await Promise.all(this.stores.map((store) => store.stop()));
+    if (this.temporaryDir !== undefined) rmSync(this.temporaryDir, { recursive: true, force: true });
+  }
+
+  kill() {
+    for (const service of [...this.apis, ...this.stores]) service.kill();
+  }
+}
+
+/**
+ * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: Parts }} options
+ * @returns {Promise<{ redisUrl: string | undefined, databaseUrl: string }>}
+ */
+async function startStores({ folder, parts, phases = silentPhases(), signal, onEvent, ...given }) {
+  let redisUrl = given.redisUrl;
+  if (redisUrl === undefined && given.redisClusterNodes === undefined) {
+    redisUrl = await startOwnRedis({ folder, parts, phases, signal, onEvent });
+  }
+  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases, onEvent }));
+  return { redisUrl, databaseUrl };
+}
+
+/**
+ * @typedef {object} StoreOptions
+ * @property {import('./data-folder.mjs').DataFolder} folder
+ * @property {Parts} parts
+ * @property {Phases} phases
+ * @property {AbortSignal | undefined} [signal]
+ * @property {((line: string) => void) | undefined} onEvent
+ */
+
+/** @param {StoreOptions} options */
+async function startOwnRedis({ folder, parts, phases, signal, onEvent }) {
+  const binary = await provideRedisBinary({ phases, signal });
+  const port = await freePort();
+  const logFile = join(folder.logs, 'redis.log');
+  rotateLog(logFile);
+  await phases.run('Starting Redis', async (tell) => {
+    const service = new SupervisedService({
+      name: 'Redis',
+      start: (onSpawn) => startRedis({ binary: binary.path, dir: folder.redis, port, logFile, onSpawn }),
+      stopSteps: [{ signal: 'SIGTERM', limitMs: 1500 }],
+      ...(onEvent === undefined ? {} : { onEvent }),
+    });
+    await parts.add(parts.stores, service);
+    tell(`Redis ${binary.version} on 127.0.0.1:${port}`);
+  });
+  return `redis://127.0.0.1:${port}`;
+}
+
+/** @param {StoreOptions} options */
+async function startOwnPostgres({ folder, parts, phases, onEvent }) {
+  const port = await freePort();
+  const logFile = join(folder.logs, 'postgres.log');
+  rotateLog(logFile);
+  const password = keptSecret(folder.postgresPassword);
+  await phases.run('Starting PostgreSQL', async (tell) => {
+    const service = new SupervisedService({
+      name: 'PostgreSQL',
+      start: (onSpawn) => startPostgres({ dir: folder.postgres, port, logFile, password, onSpawn }),
+      // SIGINT: fast shutdown, sessions are closed. SIGQUIT: at once, recovered at the next start.
+      stopSteps: [
+        { signal: 'SIGINT', limitMs: 1500 },
+        { signal: 'SIGQUIT', limitMs: 1000 },
+      ],
+      ...(onEvent === undefined ? {} : { onEvent }),
+    });
+    await parts.add(parts.stores, service);
+    tell(`PostgreSQL on 127.0.0.1:${port}`);
+  });
+  return `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
+}
+
+/**
+ * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: Parts, secret: string,
+ *   stores: { redisUrl: string | undefined, databaseUrl: string } }} options
+ * @returns {Promise<string[]>}
+ */
+async function startApis({
+  folder,
+  parts,
+  stores,
+  secret,
+  phases = silentPhases(),
+  host = '127.0.0.1',
+  onEvent,
+  ...given
+}) {
+  const ports = [given.port ?? (await freePort())];
+  while (ports.length < (given.apiProcesses ?? 1)) ports.push(await freePort());
+  const env = apiEnvironment({ ...given, stores, secret, limitMs: parts.apiLimitMs });
+  const urls = ports.map((port) => urlOf(host, port));
+  await phases.run('Starting the service', async (tell) => {
+    await Promise.all(
+      ports.map((port, index) => {
+        const logFile = join(folder.logs, ports.length === 1 ? 'api.log' : `api-${index + 1}.log`);
+        rotateLog(logFile);
+        const service = new SupervisedService({
+          name: ports.length === 1 ? 'The API process' : `API process ${index + 1}`,
+          start: (onSpawn) => startApi({ host, port, env, logFile, onSpawn }),
+          stopSteps: [{ signal: 'SIGTERM', limitMs: parts.apiLimitMs }],
+          restarts: false,
+          ...(onEvent === undefined ? {} : { onEvent }),
+        });
+        return parts.add(parts.apis, service);
+      }),
+    );
+    tell(`Service ready on ${urls.join(', ')}`);
+  });
+  return urls;
+}
+
+/**
+ * @param {Pick<ProductOptions, 'env' | 'redisClusterNodes'> & { secret: string, limitMs: number,
+ *   stores: { redisUrl: string | undefined, databaseUrl: string } }} options
+ * @returns {NodeJS.ProcessEnv}
+ */
+function apiEnvironment({ stores, secret, limitMs, redisClusterNodes, env = {} }) {
+  /** @type {NodeJS.ProcessEnv} */
+  const whole = {
+    ...process.env,
+    NODE_ENV: 'development',
+    DATABASE_URL: stores.databaseUrl,
+    SHUTDOWN_TIMEOUT_MS: String(limitMs),
+    ...env,
+  };
+  // Only one of the two ways to name a Redis, and to check a token, may reach the process.
+  delete whole['REDIS_URL'];
+  delete whole['REDIS_CLUSTER_NODES'];
+  if (stores.redisUrl !== undefined) whole['REDIS_URL'] = stores.redisUrl;
+  else if (redisClusterNodes !== undefined) whole['REDIS_CLUSTER_NODES'] = redisClusterNodes;
+  delete whole['AUTH_JWT_SECRET'];
+  if (!whole['AUTH_JWKS_URL']) whole['AUTH_JWT_SECRET'] = secret;
+  return whole;
+}
+
+/** Phases that show nothing unless they take long, on the error stream. */
+function silentPhases() {
+  return new Phases(process.stderr, { quiet: true });
+}
