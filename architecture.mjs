@@ -16,12 +16,13 @@ export const importTable = {
   'stream-consumer': ['sale-register', 'order-stream', 'orders', 'redis', 'config'],
   'dead-letters': ['sale-register', 'order-stream', 'orders', 'auth', 'http', 'config'],
   reconciliation: ['sale-register', 'order-stream', 'orders', 'vouchers', 'database', 'redis', 'auth', 'http', 'config'],
+  'queue-lab': [],
   health: ['sale-register', 'stream-consumer', 'reconciliation', 'database', 'redis', 'auth', 'http', 'config'],
 };
 
 /** Drivers that only the named places may import. A place is a lib, or a file-name ending anywhere in libs. */
 export const driverOwners = {
-  ioredis: { libs: ['redis'], endings: [] },
+  ioredis: { libs: ['redis', 'queue-lab'], endings: [] },
   redlock: { libs: ['redis'], endings: [] },
   pg: { libs: ['database'], endings: [] },
   typeorm: { libs: ['database'], endings: ['.entity.ts', '.repository.ts', '.reader.ts'] },
