@@ -1,3 +1,10 @@
-export * from './voucher.types.js';
-export { Voucher } from './voucher.entity.js';
+export { IDEMPOTENCY_KEY_LIFE_HOURS, IDEMPOTENCY_KEY_MAX_LENGTH } from './idempotency-key.repository.js';
+export { SalePublisher, type Publication } from './sale.publisher.js';
 export { SeckillVoucher } from './seckill-voucher.entity.js';
+export { StockChangeService } from './stock-change.service.js';
+export { Voucher } from './voucher.entity.js';
+export { SALES_PAGE_SIZE, VOUCHER_PAGE_SIZE, VoucherReader } from './voucher.reader.js';
+export type { SaleWindow } from './voucher.repository.js';
+export { VoucherService, type VoucherAnswer } from './voucher.service.js';
+export * from './voucher.types.js';
+export { VouchersHttpModule, VouchersModule } from './vouchers.module.js';

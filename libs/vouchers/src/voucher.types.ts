@@ -6,7 +6,8 @@ export type VoucherStatus = 'NOT_STARTED' | 'ON_SALE' | 'SOLD_OUT' | 'ENDED';
 /** A voucher as people see it. Ids are decimal strings, values are cents, times ISO 8601 UTC. */
 export interface VoucherView {
   readonly voucherId: string;
-  readonly shopId: string;
+  /** Absent where the row, made outside this service, names no shop. */
+  readonly shopId?: string;
   readonly title: string;
   readonly subTitle?: string;
   readonly rules?: string;
