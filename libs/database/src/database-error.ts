@@ -12,6 +12,8 @@ export type DatabaseErrorKind = 'PASSING' | 'LOCK_TIMEOUT' | 'FINAL';
  */
 export class DatabaseUnavailableError extends Error {
   readonly code = 'DATABASE_UNAVAILABLE';
+  /** How the HTTP side answers it: 503, no defect. */
+  readonly trouble = 'UNAVAILABLE';
 
   constructor(
     message: string,

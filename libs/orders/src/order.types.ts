@@ -33,6 +33,8 @@ export type OrderResult =
   | { readonly kind: 'STORED' | 'ALREADY_STORED' | 'ALREADY_CANCELLED' }
   /** A durable rejection stands (made now or before): release, or reassign the mark to `activeOrderId` where given; then acknowledge. */
   | { readonly kind: 'REJECTED'; readonly reason: RejectionReason; readonly activeOrderId?: string }
+  /** Could not be decided now (a row or the buyer's lock is held by somebody else): leave the entry pending and try it again later. */
+  | { readonly kind: 'DEFERRED' }
   /** No order at all: the id belongs to another buyer or voucher, or the voucher is unknown. Dead letter. */
   | { readonly kind: 'FOREIGN_ID' | 'UNKNOWN_VOUCHER' };
 
@@ -40,6 +42,11 @@ export type OrderResult =
 export type BatchOutcome =
   | { readonly kind: 'DONE'; readonly results: readonly OrderResult[] }
   | { readonly kind: 'STALE_EPOCH'; readonly epochNumber: number };
+
+/** An order that is to be rejected; `acceptedAtMs` as in NewOrder, now where it is not known. */
+export interface OrderToReject extends OrderEntry {
+  readonly acceptedAtMs?: number;
+}
 
 /** A stored order as its buyer sees it. Times are ISO 8601, UTC. */
 export interface OrderView {
