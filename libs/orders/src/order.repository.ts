@@ -39,6 +39,11 @@ export class OrderRepository {
     return this.fence.register(partition);
   }
 
+  /** Every partition that was ever registered, ascending: orders may come from each of them. @throws DatabaseUnavailableError */
+  partitions(): Promise<number[]> {
+    return this.fence.partitions();
+  }
+
   /** The number to read batches under; registers the partition where it is unknown. @throws DatabaseUnavailableError */
   epochNumber(partition: number): Promise<number> {
     return this.fence.epochNumber(partition);

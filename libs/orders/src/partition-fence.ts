@@ -25,6 +25,13 @@ export class PartitionFence {
     ]);
   }
 
+  async partitions(): Promise<number[]> {
+    const rows = await this.database.query<{ partition_id: number }>(
+      'SELECT partition_id FROM tb_partition ORDER BY partition_id',
+    );
+    return rows.map((row) => Number(row.partition_id));
+  }
+
   async epochNumber(partition: number): Promise<number> {
     for (let tries = 0; tries < 2; tries += 1) {
       const rows = await this.database.query<{ epoch_number: string }>(
