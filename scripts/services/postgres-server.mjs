@@ -17,7 +17,7 @@ import {
 import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { lastLines } from '../setup/command.mjs';
+import { lastLines, runCommand } from '../setup/command.mjs';
 import { StartFailure } from '../setup/start-failure.mjs';
 import { fileSize, logTail } from './data-folder.mjs';
 import { giveData, postgresAccount } from './postgres-account.mjs';
@@ -90,7 +90,7 @@ export async function startPostgres({
     giveData(dir, account);
     clearStaleLock(dir);
   } else {
-    makeCluster({ dir, bin, account, password, sync: settings['fsync'] !== 'off' });
+    await makeCluster({ dir, bin, account, password, sync: settings['fsync'] !== 'off' });
   }
   const logged = fileSize(logFile);
   const log = openSync(logFile, 'a');
@@ -119,7 +119,7 @@ export async function startPostgres({
  * Makes the cluster beside its place and moves it there when it is whole: an interrupted start leaves no half cluster.
  * @param {{ dir: string, bin: string, account: import('./postgres-account.mjs').PostgresAccount, password: string, sync: boolean }} options
  */
-function makeCluster({ dir, bin, account, password, sync }) {
+async function makeCluster({ dir, bin, account, password, sync }) {
   const draft = `${dir}.new`;
   const passwordFile = `${dir}.pw`;
   rmSync(draft, { recursive: true, force: true });
@@ -145,18 +145,13 @@ function makeCluster({ dir, bin, account, password, sync }) {
     ...(sync ? [] : ['--no-sync']),
   ];
   try {
-    execFileSync(command, args, {
-      ...account.spawn,
-      cwd: bin,
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, LC_ALL: 'C' },
-    });
+    const { code, tail } = await runCommand(command, args, { ...account.spawn, cwd: bin, env: { LC_ALL: 'C' } });
+    if (code !== 0) {
+      rmSync(draft, { recursive: true, force: true });
+      throw postgresFailure(tail, `initdb ended with code ${code}`, { dir, logFile: undefined });
+    }
     rmSync(dir, { recursive: true, force: true });
     renameSync(draft, dir);
-  } catch (error) {
-    rmSync(draft, { recursive: true, force: true });
-    const output = String(/** @type {{ stderr?: Buffer }} */ (error).stderr ?? error);
-    throw postgresFailure(output, 'initdb failed', { dir, logFile: undefined });
   } finally {
     rmSync(passwordFile, { force: true });
   }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 
 /**
  * A process that can be told from a later one with the same pid.
@@ -97,5 +97,38 @@ function sendSignal(pid, signal) {
     process.kill(pid, signal);
   } catch (error) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
+  }
+}
+
+/**
+ * Ends the processes, other than this one, that carry the mark `NAME=value` in the environment they were started with. The value must be random: then they can
+ * only be descendants of whoever made it up. Only Linux tells environments; elsewhere nothing is found.
+ * @param {string} mark
+ * @returns {Promise<string[]>} what was ended, in words
+ */
+export async function endMarked(mark) {
+  if (process.platform !== 'linux') return [];
+  const marked = readdirSync('/proc')
+    .filter(
+      (name) => /^\d+$/.test(name) && Number(name) !== process.pid && readWords(`/proc/${name}/environ`).includes(mark),
+    )
+    .map((name) => ({ identity: identify(Number(name)), words: readWords(`/proc/${name}/cmdline`) }));
+  const ended = marked.flatMap(({ identity, words }) => {
+    if (identity === undefined) return [];
+    return [
+      endProcess(identity, [{ signal: 'SIGTERM', limitMs: 2000 }]).then(
+        () => `${words[0] ?? 'process'} (pid ${identity.pid})`,
+      ),
+    ];
+  });
+  return Promise.all(ended);
+}
+
+/** @param {string} file */
+function readWords(file) {
+  try {
+    return readFileSync(file, 'utf8').split('\0');
+  } catch {
+    return [];
   }
 }

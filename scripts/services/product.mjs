@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, chmodSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, chmodSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Phases } from '../setup/phases.mjs';
@@ -9,7 +9,7 @@ import { dataFolder, keptSecret, rotateLog } from './data-folder.mjs';
 import { freePort } from './free-port.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
-import { SupervisedService } from './supervised-service.mjs';
+import { ProductParts } from './product-parts.mjs';
 
 /**
  * @typedef {object} ProductOptions
@@ -25,6 +25,7 @@ import { SupervisedService } from './supervised-service.mjs';
  * @property {number} [shutdownTimeoutMs] the limit of stop(); default 10,000
  * @property {Phases} [phases] shows the steps
  * @property {AbortSignal | undefined} [signal] gives the start up: what runs is stopped, the promise rejects with Interrupted
+ * @property {(processes: { name: string, pid: number }[]) => void} [onProcesses] hears what runs whenever a process is added
  * @property {(line: string) => void} [onEvent] hears when a service ended by itself and was started again
  */
 
@@ -55,7 +56,12 @@ export async function startProduct(options = {}) {
   const folder = dataFolder(options.dataDir ?? mkdtempSync(join(tmpdir(), 'flash-sale-')));
   mkdirSync(folder.logs, { recursive: true });
   if (temporary) chmodSync(folder.root, 0o711);
-  const parts = new Parts(shutdownTimeoutMs, temporary ? folder.root : undefined);
+  const parts = new ProductParts({
+    limitMs: shutdownTimeoutMs,
+    temporaryDir: temporary ? folder.root : undefined,
+    onProcesses: options.onProcesses,
+    onEvent: options.onEvent,
+  });
   const giveUp = () => void parts.stop();
   signal?.addEventListener('abort', giveUp, { once: true });
   try {
@@ -84,112 +90,52 @@ export async function startProduct(options = {}) {
   }
 }
 
-/** The running parts, and the order in which they end. */
-class Parts {
-  /**
-   * @param {number} limitMs
-   * @param {string | undefined} temporaryDir
-   */
-  constructor(limitMs, temporaryDir) {
-    this.limitMs = limitMs;
-    this.temporaryDir = temporaryDir;
-    /** @type {SupervisedService[]} */
-    this.stores = [];
-    /** @type {SupervisedService[]} */
-    this.apis = [];
-    /** @type {Promise<void> | undefined} */
-    this.stopped = undefined;
-    /** @type {(reason: string) => void} */
-    this.fall = () => undefined;
-    /** @type {Promise<string>} */
-    this.fallen = new Promise((resolve) => (this.fall = resolve));
-  }
-
-  /** What of the limit an API process may use; the rest is for the stores. */
-  get apiLimitMs() {
-    return Math.max(this.limitMs - 2000, Math.floor(this.limitMs * 0.7));
-  }
-
-  /**
-   * @param {SupervisedService[]} list
-   * @param {SupervisedService} service
-   */
-  async add(list, service) {
-    if (this.stopped !== undefined) throw new Interrupted();
-    list.push(service);
-    await service.start();
-    void service.fallen.then(this.fall);
-  }
-
-  processes() {
-    return [...this.stores, ...this.apis].flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }]));
-  }
-
-  stop() {
-    this.stopped ??= this.endAll();
-    return this.stopped;
-  }
-
-  async endAll() {
-    await Promise.all(this.apis.map((api) => api.stop()));
-    await Promise.all(this.stores.map((store) => store.stop()));
-    if (this.temporaryDir !== undefined) rmSync(this.temporaryDir, { recursive: true, force: true });
-  }
-
-  kill() {
-    for (const service of [...this.apis, ...this.stores]) service.kill();
-  }
-}
-
 /**
- * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: Parts }} options
+ * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: ProductParts }} options
  * @returns {Promise<{ redisUrl: string | undefined, databaseUrl: string }>}
  */
-async function startStores({ folder, parts, phases = silentPhases(), signal, onEvent, ...given }) {
+async function startStores({ folder, parts, phases = silentPhases(), signal, ...given }) {
   let redisUrl = given.redisUrl;
   if (redisUrl === undefined && given.redisClusterNodes === undefined) {
-    redisUrl = await startOwnRedis({ folder, parts, phases, signal, onEvent });
+    redisUrl = await startOwnRedis({ folder, parts, phases, signal });
   }
-  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases, onEvent }));
+  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases }));
   return { redisUrl, databaseUrl };
 }
 
 /**
  * @typedef {object} StoreOptions
  * @property {import('./data-folder.mjs').DataFolder} folder
- * @property {Parts} parts
+ * @property {ProductParts} parts
  * @property {Phases} phases
  * @property {AbortSignal | undefined} [signal]
- * @property {((line: string) => void) | undefined} onEvent
  */
 
 /** @param {StoreOptions} options */
-async function startOwnRedis({ folder, parts, phases, signal, onEvent }) {
+async function startOwnRedis({ folder, parts, phases, signal }) {
   const binary = await provideRedisBinary({ phases, signal });
   const port = await freePort();
   const logFile = join(folder.logs, 'redis.log');
   rotateLog(logFile);
   await phases.run('Starting Redis', async (tell) => {
-    const service = new SupervisedService({
+    await parts.addStore({
       name: 'Redis',
       start: (onSpawn) => startRedis({ binary: binary.path, dir: folder.redis, port, logFile, onSpawn }),
       stopSteps: [{ signal: 'SIGTERM', limitMs: 1500 }],
-      ...(onEvent === undefined ? {} : { onEvent }),
     });
-    await parts.add(parts.stores, service);
     tell(`Redis ${binary.version} on 127.0.0.1:${port}`);
   });
   return `redis://127.0.0.1:${port}`;
 }
 
 /** @param {StoreOptions} options */
-async function startOwnPostgres({ folder, parts, phases, onEvent }) {
+async function startOwnPostgres({ folder, parts, phases }) {
   const port = await freePort();
   const logFile = join(folder.logs, 'postgres.log');
   rotateLog(logFile);
   const password = keptSecret(folder.postgresPassword);
   await phases.run('Starting PostgreSQL', async (tell) => {
-    const service = new SupervisedService({
+    await parts.addStore({
       name: 'PostgreSQL',
       start: (onSpawn) => startPostgres({ dir: folder.postgres, port, logFile, password, onSpawn }),
       // SIGINT: fast shutdown, sessions are closed. SIGQUIT: at once, recovered at the next start.
@@ -197,29 +143,18 @@ async function startOwnPostgres({ folder, parts, phases, onEvent }) {
         { signal: 'SIGINT', limitMs: 1500 },
         { signal: 'SIGQUIT', limitMs: 1000 },
       ],
-      ...(onEvent === undefined ? {} : { onEvent }),
     });
-    await parts.add(parts.stores, service);
     tell(`PostgreSQL on 127.0.0.1:${port}`);
   });
   return `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
 }
 
 /**
- * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: Parts, secret: string,
+ * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: ProductParts, secret: string,
  *   stores: { redisUrl: string | undefined, databaseUrl: string } }} options
  * @returns {Promise<string[]>}
  */
-async function startApis({
-  folder,
-  parts,
-  stores,
-  secret,
-  phases = silentPhases(),
-  host = '127.0.0.1',
-  onEvent,
-  ...given
-}) {
+async function startApis({ folder, parts, stores, secret, phases = silentPhases(), host = '127.0.0.1', ...given }) {
   const ports = [given.port ?? (await freePort())];
   while (ports.length < (given.apiProcesses ?? 1)) ports.push(await freePort());
   const env = apiEnvironment({ ...given, stores, secret, limitMs: parts.apiLimitMs });
@@ -229,14 +164,11 @@ async function startApis({
       ports.map((port, index) => {
         const logFile = join(folder.logs, ports.length === 1 ? 'api.log' : `api-${index + 1}.log`);
         rotateLog(logFile);
-        const service = new SupervisedService({
+        return parts.addApi({
           name: ports.length === 1 ? 'The API process' : `API process ${index + 1}`,
           start: (onSpawn) => startApi({ host, port, env, logFile, onSpawn }),
           stopSteps: [{ signal: 'SIGTERM', limitMs: parts.apiLimitMs }],
-          restarts: false,
-          ...(onEvent === undefined ? {} : { onEvent }),
         });
-        return parts.add(parts.apis, service);
       }),
     );
     tell(`Service ready on ${urls.join(', ')}`);

@@ -16,14 +16,16 @@ export class SupervisedService {
    *   process as soon as there is one, so that a stop reaches it before it is ready
    * @param {{ signal: NodeJS.Signals, limitMs: number }[]} options.stopSteps the signals that end it, in turn; SIGKILL follows the last
    * @param {boolean} [options.restarts] false: it is given up at its first unexpected end
-   * @param {(line: string) => void} [options.onEvent]
+   * @param {(line: string) => void} [options.onEvent] hears of unexpected ends and new starts
+   * @param {() => void} [options.onSpawn] hears of each new process; `pid` is known then
    */
-  constructor({ name, start, stopSteps, restarts = true, onEvent = () => undefined }) {
+  constructor({ name, start, stopSteps, restarts = true, onEvent = () => undefined, onSpawn = () => undefined }) {
     this.name = name;
     this.begin = start;
     this.stopSteps = stopSteps;
     this.restarts = restarts;
     this.onEvent = onEvent;
+    this.onSpawn = onSpawn;
     this.stopping = false;
     /** @type {ChildProcess | undefined} */
     this.child = undefined;
@@ -50,6 +52,7 @@ export class SupervisedService {
     return this.begin((child) => {
       this.child = child;
       if (this.stopping) child.kill('SIGKILL');
+      else this.onSpawn();
     });
   }
 

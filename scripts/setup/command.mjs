@@ -14,6 +14,8 @@ const FORCE_AFTER_MS = 3000;
  * @property {string} [logFile] gets everything the command prints
  * @property {AbortSignal | undefined} [signal] ends the command with its whole process group; the promise then rejects with Interrupted
  * @property {number} [timeoutMs]
+ * @property {number} [uid] as whom it runs; only root may say so
+ * @property {number} [gid]
  */
 
 /**
@@ -24,7 +26,7 @@ const FORCE_AFTER_MS = 3000;
  * @param {CommandOptions} [options]
  * @returns {Promise<{ code: number, stdout: string, tail: string }>} stdout in full (up to 4 MiB), tail: the last lines of both streams
  */
-export function runCommand(command, args, { cwd, env, logFile, signal, timeoutMs } = {}) {
+export function runCommand(command, args, { cwd, env, logFile, signal, timeoutMs, uid, gid } = {}) {
   if (signal?.aborted) return Promise.reject(new Interrupted());
   const log = logFile === undefined ? undefined : openLog(logFile, `$ ${command} ${args.join(' ')}\n`);
   return new Promise((resolve, reject) => {
@@ -32,6 +34,8 @@ export function runCommand(command, args, { cwd, env, logFile, signal, timeoutMs
       cwd,
       env: { ...process.env, ...env },
       detached: true,
+      ...(uid === undefined ? {} : { uid }),
+      ...(gid === undefined ? {} : { gid }),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let stdout = '';
