@@ -11,14 +11,20 @@ import { REQUEST_ID_HEADER, requestId } from './request-id.js';
 const BODY_LIMIT_BYTES = 65_536;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 8192;
-/** A request, body included, must have arrived within this time; else 408. */
-const RECEIVE_TIMEOUT_MS = 10_000;
-const HEADERS_TIMEOUT_MS = 5000;
 const TIMEOUT_CHECK_MS = 1000;
 /** Above the idle limit of common load balancers (60 s), so that the balancer closes first. */
 const KEEP_ALIVE_MS = 72_000;
-/** What a client still sends after its answer is thrown away for this long, then the connection is cut. */
-const DRAIN_LIMIT_MS = 2000;
+/** How long a client may take, in milliseconds. */
+export interface ReceiveLimits {
+  /** For the request line and headers; then 408. */
+  readonly headersMs: number;
+  /** For the whole request, body included; then 408. */
+  readonly requestMs: number;
+  /** What a client still sends after its answer is thrown away for this long, then the connection is cut. */
+  readonly drainMs: number;
+}
+
+const RECEIVE_LIMITS: ReceiveLimits = { headersMs: 5000, requestMs: 10_000, drainMs: 2000 };
 
 /** The product's HTTP server: limits, request ids and problem answers also where the framework's own ways would bypass them. */
 export interface HttpServer {
@@ -27,15 +33,15 @@ export interface HttpServer {
 }
 
 /** Makes the Fastify adapter to hand to `NestFactory.create` (with `bodyParser: false`: Fastify's own JSON parser refuses `__proto__`). */
-export function createHttpServer(): HttpServer {
+export function createHttpServer(limits: ReceiveLimits = RECEIVE_LIMITS): HttpServer {
   const filter = new ProblemFilter();
   const adapter = new FastifyAdapter({
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: RECEIVE_TIMEOUT_MS,
+    requestTimeout: limits.requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     http: {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headersMs),
       maxHeaderSize: MAX_HEADER_BYTES,
     },
     // Over-long ids reach the handler and are refused there like all other odd ids.
@@ -50,11 +56,11 @@ export function createHttpServer(): HttpServer {
     clientErrorHandler: answerClientError,
   });
   const intake = new Intake();
-  addHooks(adapter.getInstance(), intake);
+  addHooks(adapter.getInstance(), intake, limits.drainMs);
   return { adapter, intake };
 }
 
-function addHooks(fastify: FastifyInstance, intake: Intake): void {
+function addHooks(fastify: FastifyInstance, intake: Intake, drainMs: number): void {
   fastify.removeContentTypeParser('text/plain');
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
@@ -64,13 +70,13 @@ function addHooks(fastify: FastifyInstance, intake: Intake): void {
   });
   intake.guard(fastify);
   fastify.addHook('onResponse', (request, _reply, done) => {
-    if (!request.raw.complete) cutUnlessComplete(request.raw);
+    if (!request.raw.complete) cutUnlessComplete(request.raw, drainMs);
     done();
   });
 }
 
-function cutUnlessComplete(raw: { complete: boolean; socket: { destroy(): void } }): void {
+function cutUnlessComplete(raw: { complete: boolean; socket: { destroy(): void } }, drainMs: number): void {
   setTimeout(() => {
     if (!raw.complete) raw.socket.destroy();
-  }, DRAIN_LIMIT_MS).unref();
+  }, drainMs).unref();
 }
