@@ -10,13 +10,17 @@ export interface LuaScript {
   readonly sha1: string;
 }
 
+const INCLUDE = /^--@include ([a-z-]+\.lua)$/gm;
+
 /**
  * Reads a script that lies beside its module: `loadScript(new URL('./scripts/admit.lua', import.meta.url))`. Synchronous, meant for
- * module start. Throws where the file is missing or lacks the `#!lua` header, without which a full or read-only server would stop
- * the script half-way instead of refusing it at the start.
+ * module start. A line `--@include name.lua` stands for that file beside it (one level). Throws where a file is missing or lacks the
+ * `#!lua` header, without which a full or read-only server would stop the script half-way instead of refusing it at the start.
  */
 export function loadScript(file: URL): LuaScript {
-  const source = readFileSync(file, 'utf8');
+  const source = readFileSync(file, 'utf8').replace(INCLUDE, (_line, included: string) =>
+    readFileSync(new URL(included, file), 'utf8'),
+  );
   const name = file.pathname.slice(file.pathname.lastIndexOf('/') + 1);
   if (!source.startsWith('#!lua')) throw new Error(`${name} must begin with the line "#!lua"`);
   return { name, source, sha1: createHash('sha1').update(source).digest('hex') };

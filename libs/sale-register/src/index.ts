@@ -1,1 +1,13 @@
+export * from './epoch.types.js';
+export { EpochRegister } from './epoch-register.js';
+export { KeySpace, type SaleKeys } from './key-space.js';
+export { OrderLog } from './order-log.js';
+export * from './order-log.types.js';
 export * from './outcomes.js';
+export { MAX_REBUILD_MARKS, type RebuiltMark, RebuildRegister } from './rebuild-register.js';
+export * from './repair-outcomes.js';
+export { UnknownReplyError } from './reply.js';
+export { SaleDirectory } from './sale-directory.js';
+export { SaleRegister } from './sale-register.js';
+export { SaleRegisterModule } from './sale-register.module.js';
+export { SEQUENCE_SPAN, SequenceLease } from './sequence-lease.js';

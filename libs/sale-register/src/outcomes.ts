@@ -42,7 +42,39 @@ export type RestockOutcome =
   | { readonly kind: 'INSUFFICIENT_UNITS'; readonly unitsLeft: number }
   /** The register knows this or a higher version with other units. */
   | { readonly kind: 'CONFLICT'; readonly units: number; readonly unitsVersion: number }
-  | { readonly kind: 'NOT_PUBLISHED' };
+  | { readonly kind: 'NOT_PUBLISHED' }
+  /** The sale is being rebuilt, or (decreases only) the partition's epoch is not open: nothing changed, ask again later. */
+  | { readonly kind: 'CLOSED' };
 
 /** RELEASED: unit and mark given back. REASSIGNED: the mark now names the buyer's other order. NOT_HELD: the mark does not hold this order; nothing changed. */
 export type ReleaseOutcome = 'RELEASED' | 'REASSIGNED' | 'NOT_HELD';
+
+/** One mark: this user holds this order of the voucher. */
+export interface Mark {
+  readonly userId: string;
+  readonly orderId: string;
+}
+
+/** One sale as Redis holds it. Times in Unix milliseconds by Redis' clock. */
+export interface SaleState {
+  readonly voucherId: string;
+  readonly beginMs: number;
+  readonly endMs: number;
+  /** `open`, or `reconciling:<token>` while the sale is rebuilt. */
+  readonly status: string;
+  readonly units: number;
+  readonly unitsVersion: number;
+  /** Raised by every change that frees or adds units, sets marks from outside or moves the window. */
+  readonly version: number;
+  readonly unitsLeft: number;
+  /** Number of marks. `unitsLeft + marks = units` where the sale is consistent. */
+  readonly marks: number;
+}
+
+/**
+ * A sale as it was found: ABSENT (no key of it), BROKEN (a key is missing, of another type, or holds no number; `cause` says which), or FOUND.
+ */
+export type SaleReading =
+  | { readonly kind: 'ABSENT' }
+  | { readonly kind: 'BROKEN'; readonly cause: string }
+  | { readonly kind: 'FOUND'; readonly sale: SaleState };
