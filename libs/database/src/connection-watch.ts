@@ -1,15 +1,15 @@
 import type { ClientWatch, WatchedClient } from './watched-client.js';
 import type { ConnectionPolicy } from './connection-policy.js';
 
-/** What is known about the pool's connections at this moment: who is open, when the server last answered, and whom to tell about doubts. */
+/** What is known about the pool's connections at this moment: who is open, how often the server answered, and whom to tell about doubts. */
 export class ConnectionWatch {
   private readonly open = new Set<WatchedClient>();
-  private lastAnswer = 0;
+  private answered = 0;
   private doubt: () => void = () => undefined;
 
-  /** Unix milliseconds of the last full answer on any connection of the pool; 0 before the first. */
-  get lastAnswerAtMs(): number {
-    return this.lastAnswer;
+  /** How often the server has answered in full, on any connection of the pool. */
+  get answers(): number {
+    return this.answered;
   }
 
   get openConnections(): number {
@@ -30,7 +30,7 @@ export class ConnectionWatch {
     return {
       answerDeadlineMs: policy.answerDeadlineMs,
       suspectAfterMs: policy.suspectAfterMs,
-      onAnswer: () => (this.lastAnswer = Date.now()),
+      onAnswer: () => (this.answered += 1),
       onSlow: () => this.doubt(),
       onOpen: (client) => this.open.add(client),
       onClosed: (client) => this.open.delete(client),

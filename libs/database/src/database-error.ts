@@ -11,9 +11,8 @@ export type DatabaseErrorKind = 'PASSING' | 'LOCK_TIMEOUT' | 'FINAL';
  * have been done. `sqlState` is PostgreSQL's code where the server gave one.
  */
 export class DatabaseUnavailableError extends Error {
+  /** The HTTP side answers codes that end in UNAVAILABLE with 503. */
   readonly code = 'DATABASE_UNAVAILABLE';
-  /** How the HTTP side answers it: 503, no defect. */
-  readonly trouble = 'UNAVAILABLE';
 
   constructor(
     message: string,

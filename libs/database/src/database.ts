@@ -9,7 +9,13 @@ import {
 } from './connection-policy.js';
 import type { ConnectionWatch } from './connection-watch.js';
 import { Connector } from './connector.js';
-import { classifyDatabaseError, DatabaseUnavailableError, doubtsConnection, toUnavailable } from './database-error.js';
+import {
+  classifyDatabaseError,
+  DatabaseUnavailableError,
+  doubtsConnection,
+  sqlStateOf,
+  toUnavailable,
+} from './database-error.js';
 import { observeDatabase, transactionSeconds, transactionsTotal } from './metrics.js';
 import { Session, type Statement } from './session.js';
 import { connect, runTransaction, type TransactionOptions, type TransactionWork } from './transaction.js';
@@ -116,7 +122,7 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
       transactionsTotal.inc({ outcome: 'committed' });
       return result;
     } catch (error) {
-      transactionsTotal.inc({ outcome: classifyDatabaseError(error).toLowerCase() });
+      transactionsTotal.inc({ outcome: outcomeOf(error) });
       throw this.heard(error);
     } finally {
       await runner.release();
@@ -129,13 +135,13 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
    * @throws DatabaseUnavailableError
    */
   async ping(timeoutMs: number): Promise<void> {
-    const askedAtMs = Date.now();
+    const answersBefore = this.watch.answers;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'LATE'>((resolve) => (timer = setTimeout(() => resolve('LATE'), timeoutMs)));
     const answer = this.query('SELECT 1');
     answer.catch(() => undefined);
     try {
-      if ((await Promise.race([answer, late])) !== 'LATE' || this.watch.lastAnswerAtMs >= askedAtMs) return;
+      if ((await Promise.race([answer, late])) !== 'LATE' || this.watch.answers > answersBefore) return;
     } finally {
       clearTimeout(timer);
     }
@@ -152,4 +158,10 @@ export class Database implements OnModuleInit, OnApplicationShutdown {
     if (error instanceof DatabaseUnavailableError && doubtsConnection(error)) this.connector.suspect();
     return error;
   }
+}
+
+/** Not committed: because of the database, or because the work wanted to roll back. */
+function outcomeOf(error: unknown): string {
+  const fromDatabase = error instanceof DatabaseUnavailableError || sqlStateOf(error) !== undefined;
+  return fromDatabase ? classifyDatabaseError(error).toLowerCase() : 'abandoned';
 }
