@@ -16,6 +16,7 @@ export const importTable = {
   'stream-consumer': ['sale-register', 'order-stream', 'orders', 'redis', 'config'],
   'dead-letters': ['sale-register', 'order-stream', 'orders', 'auth', 'http', 'config'],
   reconciliation: ['sale-register', 'order-stream', 'orders', 'vouchers', 'database', 'redis', 'auth', 'http', 'config'],
+  lifecycle: ['config', 'http'],
   'queue-lab': [],
   health: ['sale-register', 'stream-consumer', 'reconciliation', 'database', 'redis', 'auth', 'http', 'config'],
 };

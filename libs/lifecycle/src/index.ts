@@ -1,0 +1,2 @@
+export { PinoLogger } from './pino-logger.js';
+export { type Assembled, run } from './run.js';
