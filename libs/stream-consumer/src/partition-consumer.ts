@@ -1,0 +1,298 @@
+import { Logger } from '@nestjs/common';
+import { decodeEntry, entryTimeMs } from '#order-stream';
+import type { OrderReader, StockLedger } from '#orders';
+import type { RebuildRegister, SaleRegister } from '#sale-register';
+import type { Batch } from './batch.js';
+import { BatchStorer } from './batch-storer.js';
+import { type ConsumeCounts, noCounts } from './consume-counts.js';
+import { LostOrders } from './lost-orders.js';
+import { LoopHealth, type LoopStatus } from './loop-health.js';
+import * as metrics from './metrics.js';
+import { PartitionReader, type ReaderFaces, type ReaderOptions, type ReadResult } from './partition-reader.js';
+import { describeError, pauseMs } from './retry-policy.js';
+import { SettlementQueue } from './settlement-queue.js';
+import { VoucherPauses } from './voucher-pauses.js';
+
+/** How one partition's consumer fares. */
+export interface PartitionStatus extends LoopStatus {
+  readonly partition: number;
+  /** The consumer's name in the group. */
+  readonly name: string;
+  /** Entries read and not yet settled. */
+  readonly inHand: number;
+  /** Entries whose outcome is durable but could not be told to Redis yet, and orders that Redis lost. */
+  readonly unsettled: number;
+  /** Vouchers whose orders wait because the voucher's row is locked. */
+  readonly lockedVouchers: number;
+}
+
+export interface ConsumerFaces extends ReaderFaces {
+  readonly register: SaleRegister;
+  readonly rebuild: RebuildRegister;
+  readonly reader: OrderReader;
+  readonly ledger: StockLedger;
+}
+
+export interface ConsumerOptions extends ReaderOptions {
+  readonly maxDeliveries: number;
+}
+
+type ReadAhead = { readonly result: ReadResult } | { readonly error: unknown };
+
+/** So many batches may wait to be settled; then nothing new is read until Redis takes them. */
+const UNSETTLED_BATCHES = 10;
+/** The epoch number changes between two tries of a batch at most so often before the turn counts as failed. */
+const MOST_STALE_ANSWERS = 5;
+
+/**
+ * Consumes one partition. A turn settles what is owed to Redis, takes the next batch, begins to read the one after it, has this one stored, and
+ * settles it. Entries are acknowledged only after their outcome is durable; what fails stays in hand or in the pending list.
+ */
+export class PartitionConsumer {
+  private readonly logger = new Logger('StreamConsumer');
+  private readonly health: LoopHealth;
+  /** Entries in hand, by id, with the order they hold: a second delivery of the same order is not handled beside the first. */
+  private readonly held = new Map<string, string>();
+  private readonly pauses = new VoucherPauses();
+  private readonly settlements: SettlementQueue;
+  private readonly lost: LostOrders;
+  private readonly storer: BatchStorer;
+  private readonly input: PartitionReader;
+
+  private batch: Batch = { epochNumber: 0, orders: [] };
+  private ahead: Promise<ReadAhead> | undefined;
+  private byHand: Promise<unknown> = Promise.resolve();
+  private loop: Promise<void> | undefined;
+  private stopping = false;
+  private wake: (() => void) | undefined;
+
+  constructor(
+    faces: ConsumerFaces,
+    private readonly options: ConsumerOptions,
+  ) {
+    const { partition, batchSize } = options;
+    const settled = (entryId: string) => void this.held.delete(entryId);
+    this.health = new LoopHealth(partition);
+    this.input = new PartitionReader(faces, options);
+    this.settlements = new SettlementQueue(partition, faces.log, faces.register, faces.ledger, settled);
+    this.lost = new LostOrders(
+      partition,
+      faces.log,
+      faces.rebuild,
+      faces.orders,
+      faces.reader,
+      this.settlements,
+      settled,
+    );
+    this.storer = new BatchStorer(
+      { partition, batchSize, maxDeliveries: options.maxDeliveries },
+      faces.orders,
+      this.pauses,
+      this.settlements,
+      (entryId) => this.leave(entryId),
+    );
+    this.dropOwnName = () => faces.log.dropIdleConsumer(partition, options.name, 0);
+  }
+
+  private readonly dropOwnName: () => Promise<unknown>;
+
+  /** Starts the loop. Starting twice is harmless. */
+  start(): void {
+    this.loop ??= this.run();
+  }
+
+  /** Ends the loop as StreamConsumer.stop describes; after `limitMs` it is left to itself. Never rejects. */
+  async stop(limitMs: number): Promise<void> {
+    this.stopping = true;
+    this.wake?.();
+    this.input.close();
+    const work = this.loop ?? this.byHand.catch(() => undefined).then(() => this.finish());
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => (timer = setTimeout(resolve, limitMs)));
+    await Promise.race([work.catch(() => undefined), limit]);
+    clearTimeout(timer);
+  }
+
+  /** One pass by hand, as StreamConsumer.runOnce describes. Passes of one partition follow one another. */
+  runOnce(): Promise<ConsumeCounts> {
+    const pass = this.byHand.catch(() => undefined).then(() => this.pass());
+    this.byHand = pass;
+    return pass;
+  }
+
+  status(): PartitionStatus {
+    const trouble = this.settlements.trouble ?? this.lost.trouble;
+    const loop = this.health.status();
+    return {
+      partition: this.options.partition,
+      name: this.options.name,
+      ...loop,
+      lastError: loop.lastError ?? (trouble === undefined ? undefined : describeError(trouble)),
+      inHand: this.held.size,
+      unsettled: this.settlements.size + this.lost.size,
+      lockedVouchers: this.pauses.size,
+    };
+  }
+
+  private async pass(): Promise<ConsumeCounts> {
+    const { plan } = this.input;
+    const counts = noCounts();
+    this.pauses.clear();
+    plan.restart();
+    plan.sweepNow();
+    for (;;) {
+      const source = await this.turn(counts, false);
+      if (source === 'NEW' && !plan.isSweeping && !plan.isReadingOwnPending) return counts;
+    }
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopping) {
+      try {
+        await this.turn(noCounts(), true);
+        this.health.succeeded();
+      } catch (error) {
+        if (!this.stopping) await this.pause(this.health.failed(error));
+      }
+    }
+    await this.finish();
+  }
+
+  /** One turn; the source that was read, or undefined where a batch was in hand. Adds to `counts`. Throws what prevented it. */
+  private async turn(counts: ConsumeCounts, wait: boolean): Promise<ReadResult['source'] | undefined> {
+    this.health.beat();
+    await this.settle(counts, !wait);
+    await this.lost.turn(performance.now(), counts, !wait);
+    const owed = this.settlements.size + this.lost.size;
+    if (owed >= UNSETTLED_BATCHES * this.options.batchSize) {
+      throw new Error(`${owed} entries wait to be settled`, { cause: this.settlements.trouble ?? this.lost.trouble });
+    }
+    const source = this.batch.orders.length > 0 ? undefined : await this.fetch(counts, wait);
+    if (this.batch.orders.length > 0) {
+      if (wait && !this.stopping && !this.health.isFailing) this.ahead ??= captured(this.input.read(wait));
+      const end = metrics.consumeDuration.startTimer();
+      await this.store(counts);
+      if (source === 'OWN_PENDING') this.postponeLocked();
+      await this.settle(counts, !wait);
+      end();
+    } else {
+      await this.settle(counts, !wait);
+    }
+    return source;
+  }
+
+  private async settle(counts: ConsumeCounts, force: boolean): Promise<void> {
+    const trouble = (await this.settlements.flush(performance.now(), counts, force)) ?? this.lost.trouble;
+    if (trouble !== undefined) this.health.note(describeError(trouble));
+  }
+
+  private async fetch(counts: ConsumeCounts, wait: boolean): Promise<ReadResult['source']> {
+    const ahead = this.ahead;
+    this.ahead = undefined;
+    const read = ahead === undefined ? { result: await this.input.read(wait) } : await ahead;
+    if ('error' in read) throw read.error;
+    this.health.beat();
+    this.takeIn(read.result, counts);
+    return read.result.source;
+  }
+
+  /** Decodes what was read: orders into the batch, everything else on its way to be settled. */
+  private takeIn(read: ReadResult, counts: ConsumeCounts): void {
+    this.batch = { epochNumber: read.epochNumber, orders: [] };
+    for (const entry of read.entries) {
+      const decoded = decodeEntry(entry);
+      const { entryId } = entry;
+      const holds = decoded.kind === 'ORDER' ? decoded.order.orderId : '';
+      // In hand already; one that vanished meanwhile ends as the order in hand does.
+      if (decoded.kind === 'VANISHED' ? this.held.has(entryId) : this.held.get(entryId) === holds) continue;
+      this.held.set(entryId, holds);
+      counts.read += 1;
+      const deliveries = read.deliveries.get(entryId) ?? 1;
+      switch (decoded.kind) {
+        case 'ORDER':
+          this.batch.orders.push({ entryId, order: decoded.order, fields: entry.fields ?? {}, deliveries });
+          break;
+        case 'MALFORMED':
+          this.settlements.deadLetter('MALFORMED', {
+            entryId,
+            cause: `MALFORMED: ${decoded.cause}`,
+            fields: decoded.fields,
+            deliveries,
+            firstSeenMs: entryTimeMs(entryId),
+          });
+          break;
+        case 'VANISHED':
+          counts.vanished += 1;
+          metrics.vanishedEntries.inc();
+          this.health.note(`pending entry ${entryId} vanished from the stream; acknowledged`);
+          this.settlements.acknowledge(entryId);
+          break;
+      }
+    }
+  }
+
+  private async store(counts: ConsumeCounts): Promise<void> {
+    for (let tries = 0; tries < MOST_STALE_ANSWERS; tries += 1) {
+      const outcome = await this.storer.store(this.batch, counts);
+      if (outcome.kind === 'DONE') return;
+      this.input.epochNumber = outcome.epochNumber;
+      await this.lost.sort(this.batch, outcome.epochNumber);
+    }
+    throw new Error(`the epoch number of partition ${this.options.partition} keeps changing`);
+  }
+
+  /** Where every locked voucher is to wait, reading on through the left orders would find none to try. */
+  private postponeLocked(): void {
+    const nowMs = performance.now();
+    const nextMs = this.pauses.nextEndMs();
+    if (nextMs !== undefined && this.pauses.allPaused(nowMs)) this.input.plan.postponeOwnPending(nextMs);
+  }
+
+  /** The entry stays pending, to be read again when the first locked voucher may be tried again. */
+  private leave(entryId: string): void {
+    this.held.delete(entryId);
+    const nowMs = performance.now();
+    this.input.plan.recheckOwnPending(this.pauses.nextEndMs() ?? nowMs + pauseMs(4, Math.random()));
+  }
+
+  private async pause(limitMs: number): Promise<void> {
+    this.input.plan.restart();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, limitMs);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wake = undefined;
+  }
+
+  /** After the last turn: what was read is finished if it can be, once; the rest stays pending. Never rejects. */
+  private async finish(): Promise<void> {
+    const counts = noCounts();
+    try {
+      for (let batches = 0; batches < 2; batches += 1) {
+        if (this.batch.orders.length > 0) await this.store(counts);
+        if (this.ahead !== undefined) await this.fetch(counts, false).catch(() => undefined);
+      }
+    } catch (error) {
+      this.logger.warn(`partition ${this.options.partition}: work left pending at the stop: ${describeError(error)}`);
+    }
+    await this.lost.giveUp(counts);
+    if (this.lost.size > 0) {
+      const why = describeError(this.lost.trouble);
+      this.logger.error(`partition ${this.options.partition}: ${this.lost.size} orders that Redis lost: ${why}`);
+    }
+    await this.settlements.flush(performance.now(), counts, true);
+    this.input.close();
+    await this.dropOwnName().catch(() => undefined);
+  }
+}
+
+/** The outcome of a read that is awaited later; it never rejects. */
+function captured(read: Promise<ReadResult>): Promise<ReadAhead> {
+  return read.then(
+    (result) => ({ result }),
+    (error: unknown) => ({ error }),
+  );
+}

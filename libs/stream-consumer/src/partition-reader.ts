@@ -1,0 +1,193 @@
+import { Logger } from '@nestjs/common';
+import type { RawEntry } from '#order-stream';
+import type { OrderRepository } from '#orders';
+import type { RedisConnection, RedisConnections } from '#redis';
+import type { KeySpace, OrderLog } from '#sale-register';
+import { GroupReader } from './group-reader.js';
+import * as metrics from './metrics.js';
+import { ReadPlan, type ReadSource, sweepEveryMs } from './read-plan.js';
+import { describeError, streamTrouble } from './retry-policy.js';
+
+/** One read: where it came from, and what it brought. */
+export interface ReadResult {
+  readonly source: ReadSource['kind'];
+  /** The partition's epoch number as it was known before the read. */
+  readonly epochNumber: number;
+  readonly entries: readonly RawEntry[];
+  /** How often the entry was handed out; an id that is missing was handed out once. */
+  readonly deliveries: ReadonlyMap<string, number>;
+}
+
+export interface ReaderFaces {
+  readonly connections: RedisConnections;
+  readonly keys: KeySpace;
+  readonly log: OrderLog;
+  readonly orders: OrderRepository;
+}
+
+export interface ReaderOptions {
+  readonly partition: number;
+  readonly name: string;
+  readonly batchSize: number;
+  readonly blockMs: number;
+  readonly claimMinIdleMs: number;
+}
+
+/** How long a read waits for its connection before it counts as failed. */
+const CONNECT_LIMIT_MS = 1_000;
+/** Repairs of a missing group in a row that count as no trouble. */
+const QUIET_REPAIRS = 3;
+
+/**
+ * Reads one partition by the plan, over a connection of its own. Where stream or group is missing it creates them, from the stream's beginning, at any
+ * moment. After a failure the own pending list is read again first: a lost reply may have handed entries out.
+ */
+export class PartitionReader {
+  readonly plan: ReadPlan;
+  /** Known after the first read; set by whoever learns of a newer one. */
+  epochNumber: number | undefined;
+
+  private readonly logger = new Logger('StreamConsumer');
+  private reader: { readonly group: GroupReader; readonly connection: RedisConnection } | undefined;
+  private closed = false;
+  private groupKnown = false;
+  private repairs = 0;
+  private tidyAtMs = 0;
+
+  constructor(
+    private readonly faces: ReaderFaces,
+    private readonly options: ReaderOptions,
+  ) {
+    this.plan = new ReadPlan({ blockMs: options.blockMs, sweepEveryMs: sweepEveryMs(options.claimMinIdleMs) });
+  }
+
+  /** The next read of the plan; `wait` false: never waits for new entries. Throws the trouble that prevented it. */
+  async read(wait: boolean): Promise<ReadResult> {
+    try {
+      if (!this.groupKnown) await this.ensureGroup();
+      this.epochNumber ??= await this.faces.orders.epochNumber(this.options.partition);
+      const result = await this.readFrom(this.plan.next(performance.now()), this.epochNumber, wait);
+      this.repairs = 0;
+      return result;
+    } catch (error) {
+      this.plan.restart();
+      if (streamTrouble(error) !== 'GROUP_MISSING') throw error;
+      return this.repair(error);
+    }
+  }
+
+  /** Ends a waiting read at once, and the connection with it; later reads throw. Harmless when repeated. */
+  close(): void {
+    this.closed = true;
+    if (this.reader !== undefined) this.faces.connections.close(this.reader.connection);
+    this.reader = undefined;
+  }
+
+  private async readFrom(source: ReadSource, epochNumber: number, wait: boolean): Promise<ReadResult> {
+    const group = await this.openReader();
+    const { batchSize } = this.options;
+    switch (source.kind) {
+      case 'OWN_PENDING': {
+        const entries = await group.readOwnPending(source.afterId, batchSize);
+        // Orders that only waited for a lock are above suspicion, however often they were looked at.
+        const deliveries = source.first ? await deliveriesOf(group, entries) : new Map<string, number>();
+        this.plan.ownPendingRead(entries.at(-1)?.entryId);
+        return { source: source.kind, epochNumber, entries, deliveries };
+      }
+      case 'CLAIM':
+        return this.claim(group, source.cursor, epochNumber);
+      case 'NEW': {
+        const entries = await group.readNew(batchSize, wait ? source.blockMs : 0);
+        return { source: source.kind, epochNumber, entries, deliveries: new Map() };
+      }
+    }
+  }
+
+  private async claim(group: GroupReader, cursor: string, epochNumber: number): Promise<ReadResult> {
+    const { claimMinIdleMs, batchSize, partition } = this.options;
+    const claim = await group.claimIdle(cursor, claimMinIdleMs, batchSize);
+    this.plan.claimed(claim.cursor, performance.now());
+    if (claim.vanished.length > 0) {
+      metrics.vanishedEntries.inc(claim.vanished.length);
+      this.logger.warn(`partition ${partition}: pending entries vanished from the stream: ${some(claim.vanished)}`);
+    }
+    if (claim.entries.length > 0) {
+      metrics.claimedEntries.inc(claim.entries.length);
+      this.logger.log(`partition ${partition}: took over ${claim.entries.length} entries of silent consumers`);
+    }
+    await this.dropIdleConsumers(group);
+    const deliveries = await deliveriesOf(group, claim.entries);
+    return { source: 'CLAIM', epochNumber, entries: claim.entries, deliveries };
+  }
+
+  /** Removes names that were silent for long and own nothing; the server checks both in the same script. Never a reason to stop work. */
+  private async dropIdleConsumers(group: GroupReader): Promise<void> {
+    const { partition, claimMinIdleMs, name } = this.options;
+    if (performance.now() < this.tidyAtMs) return;
+    this.tidyAtMs = performance.now() + claimMinIdleMs;
+    const minIdleMs = 2 * claimMinIdleMs;
+    try {
+      for (const consumer of await group.consumers()) {
+        if (consumer.name === name || consumer.pending > 0 || consumer.idleMs < minIdleMs) continue;
+        await this.faces.log.dropIdleConsumer(partition, consumer.name, minIdleMs);
+      }
+    } catch (error) {
+      this.logger.warn(`partition ${partition}: stale consumer names were not removed: ${describeError(error)}`);
+    }
+  }
+
+  private async ensureGroup(): Promise<void> {
+    await this.faces.log.ensureGroup(this.options.partition);
+    this.groupKnown = true;
+  }
+
+  private async repair(error: unknown): Promise<ReadResult> {
+    const { partition } = this.options;
+    this.groupKnown = false;
+    this.repairs += 1;
+    if (this.repairs > QUIET_REPAIRS) throw error;
+    this.logger.warn(`partition ${partition}: stream or group is missing; created from the beginning`);
+    await this.ensureGroup();
+    const epochNumber = this.epochNumber ?? (await this.faces.orders.epochNumber(partition));
+    return { source: 'OWN_PENDING', epochNumber, entries: [], deliveries: new Map() };
+  }
+
+  private async openReader(): Promise<GroupReader> {
+    const { connections, keys } = this.faces;
+    const { partition, name } = this.options;
+    if (this.closed) throw new Error('the consumer of this partition has been stopped');
+    if (this.reader === undefined) {
+      const connection = connections.openBlocking(`consumer-${partition}`);
+      const place = { stream: keys.stream(partition), group: keys.group, consumer: name };
+      this.reader = { group: new GroupReader(connection, place), connection };
+    }
+    const { connection, group } = this.reader;
+    if (connection.status !== 'ready') await becomesReady(connection);
+    return group;
+  }
+}
+
+function becomesReady(connection: RedisConnection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: Error) => {
+      clearTimeout(timer);
+      connection.off('ready', ready);
+      connection.off('end', ended);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const ready = () => settle();
+    const ended = () => settle(new Error('Connection is closed.'));
+    const timer = setTimeout(() => settle(new Error('the consumer is not connected to Redis')), CONNECT_LIMIT_MS);
+    connection.on('ready', ready);
+    connection.on('end', ended);
+  });
+}
+
+async function deliveriesOf(group: GroupReader, entries: readonly RawEntry[]): Promise<Map<string, number>> {
+  return entries.length === 0 ? new Map() : group.deliveries(entries.map(({ entryId }) => entryId));
+}
+
+function some(ids: readonly string[]): string {
+  return ids.length <= 5 ? ids.join(', ') : `${ids.slice(0, 5).join(', ')} and ${ids.length - 5} more`;
+}
