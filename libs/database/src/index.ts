@@ -8,3 +8,4 @@ export {
   type DatabaseErrorKind,
 } from './database-error.js';
 export type { Session, Statement } from './session.js';
+export type { EntityManager } from 'typeorm';

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
-import { Database } from '#database';
+import { Database, type EntityManager } from '#database';
 import { StockLedgerEntry } from './entities.js';
 
 /** What kind of thing happened to the units of a voucher. */
