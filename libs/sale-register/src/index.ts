@@ -3,6 +3,7 @@ export { EpochRegister } from './epoch-register.js';
 export { KeySpace, type SaleKeys } from './key-space.js';
 export { OrderLog } from './order-log.js';
 export * from './order-log.types.js';
+export { OrderSearch, type OrderSearchOutcome, type SearchSpan } from './order-search.js';
 export * from './outcomes.js';
 export { MAX_REBUILD_MARKS, type RebuiltMark, RebuildRegister } from './rebuild-register.js';
 export * from './repair-outcomes.js';
