@@ -10,7 +10,16 @@ import { SaleDirectory } from './sale-directory.js';
 import { SaleRegister } from './sale-register.js';
 import { SequenceLease } from './sequence-lease.js';
 
-const FACES = [KeySpace, SaleRegister, OrderLog, OrderSearch, EpochRegister, RebuildRegister, SaleDirectory, SequenceLease];
+const FACES = [
+  KeySpace,
+  SaleRegister,
+  OrderLog,
+  OrderSearch,
+  EpochRegister,
+  RebuildRegister,
+  SaleDirectory,
+  SequenceLease,
+];
 
 /** The Redis side of a sale, and its only owner. */
 @Module({ imports: [RedisModule], providers: [...FACES, Admission], exports: FACES })
