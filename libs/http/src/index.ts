@@ -1,4 +1,5 @@
 export { type Language, negotiateLanguage } from './accept-language.js';
+export { ApiProblems } from './api-problems.js';
 export type { CatalogueEntry } from './catalogue/catalogue-entry.js';
 export {
   ERROR_CATALOGUE,
@@ -28,5 +29,6 @@ export {
 export { ProblemFilter } from './problem.filter.js';
 export { REQUEST_ID_HEADER } from './request-id.js';
 export { type RouteAccess, type RouteFacts, routeFacts } from './route-config.js';
+export { LATE, within } from './time-limit.js';
 export { isTrouble } from './trouble.js';
 export { DtoPipe } from './validation.pipe.js';

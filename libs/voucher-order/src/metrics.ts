@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { AdmissionOutcome } from '#sale-register';
 
-/** How a purchase ended for the metrics: the register's outcomes, and the unknown voucher. */
-export type CountedOutcome = AdmissionOutcome['kind'] | 'VOUCHER_NOT_FOUND';
+/** How a purchase ended, for the metrics: what buyers hear. */
+export type CountedOutcome = Exclude<AdmissionOutcome['kind'], 'NOT_PUBLISHED'> | 'VOUCHER_NOT_FOUND';
 
 const OUTCOMES: readonly CountedOutcome[] = [
   'ACCEPTED',
@@ -10,7 +10,6 @@ const OUTCOMES: readonly CountedOutcome[] = [
   'SOLD_OUT',
   'NOT_STARTED',
   'ENDED',
-  'NOT_PUBLISHED',
   'UNAVAILABLE',
   'OVERLOADED',
   'OUTCOME_UNKNOWN',
@@ -47,9 +46,19 @@ export const admissionBatchSize = new Histogram({
   buckets: [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000],
 });
 
+let inFlight: () => number = () => 0;
+
+/** Says where the gauge of purchases in hand reads its number, at each scrape. */
+export function reportInFlight(read: () => number): void {
+  inFlight = read;
+}
+
 export const admissionsInFlight = new Gauge({
   name: 'seckill_admissions_in_flight',
   help: 'Purchases in hand in this process, from arrival to answer.',
+  collect() {
+    this.set(inFlight());
+  },
 });
 
 export const orderIdLeases = new Counter({

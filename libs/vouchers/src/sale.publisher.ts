@@ -45,7 +45,7 @@ export class SalePublisher {
 
   /** Asks for the rebuild of a sale that the register lacks or cannot serve. */
   requestRebuild({ partition, voucherId }: Pick<SaleRecord, 'partition' | 'voucherId'>): void {
-    this.epochs.requestRebuild({ partition, voucherId, reason: 'NOT_PUBLISHED' });
+    this.epochs.requestRebuild(partition, voucherId, 'NOT_PUBLISHED');
   }
 
   private postpone(sale: SaleRecord, why: string): Publication {

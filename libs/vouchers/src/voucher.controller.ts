@@ -2,7 +2,7 @@ import { Body, Controller, Get, Headers, HttpCode, Param, Patch, Post, Query, Re
 import { ApiCreatedResponse, ApiHeader, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { CurrentUser, Public, Roles, type Identity } from '#auth';
-import { IdParam, ProblemException } from '#http';
+import { ApiProblems, IdParam, ProblemException } from '#http';
 import { IDEMPOTENCY_KEY_LIFE_HOURS, IDEMPOTENCY_KEY_MAX_LENGTH, namedCall } from './idempotency-key.repository.js';
 import { StockChangeService } from './stock-change.service.js';
 import { ChangeStockDto, CreateVoucherDto, ListVouchersQuery, newVoucher } from './voucher.dto.js';
@@ -20,6 +20,17 @@ const IDEMPOTENCY_HEADER = {
   schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX_LENGTH },
 } as const;
 const VOUCHER_ID = { name: 'voucherId', schema: { type: 'string', pattern: '^[1-9][0-9]{0,18}$' } } as const;
+
+const WRITE_PROBLEMS = [
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'INVALID_ARGUMENT',
+  'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
+  'IDEMPOTENCY_KEY_IN_USE',
+  'IDEMPOTENCY_KEY_REUSED',
+  'UNAVAILABLE',
+] as const;
 
 /** Vouchers: made and restocked by administrators, read by anyone. */
 @ApiTags('vouchers')
@@ -40,6 +51,7 @@ export class VoucherController {
   })
   @ApiHeader(IDEMPOTENCY_HEADER)
   @ApiCreatedResponse({ type: VoucherModel })
+  @ApiProblems(...WRITE_PROBLEMS)
   async create(
     @CurrentUser() caller: Identity,
     @Body() body: CreateVoucherDto,
@@ -56,8 +68,9 @@ export class VoucherController {
   @Public()
   @ApiOperation({ operationId: 'listVouchers', summary: 'The vouchers of a shop, newest first' })
   @ApiOkResponse({ type: VoucherPageModel })
+  @ApiProblems('INVALID_ARGUMENT', 'UNAVAILABLE')
   list(@Query() query: ListVouchersQuery): Promise<VoucherPage> {
-    return this.reader.listVouchers(query.shopId, query.cursor);
+    return this.reader.listVouchers(query.shopId, query.cursor === '' ? undefined : query.cursor);
   }
 
   @Get(':voucherId')
@@ -65,6 +78,7 @@ export class VoucherController {
   @ApiOperation({ operationId: 'getVoucher', summary: 'A voucher with its units left and the server time' })
   @ApiParam(VOUCHER_ID)
   @ApiOkResponse({ type: VoucherModel })
+  @ApiProblems('INVALID_ARGUMENT', 'VOUCHER_NOT_FOUND', 'UNAVAILABLE')
   async find(@Param('voucherId', IdParam) voucherId: string): Promise<VoucherView> {
     const voucher = await this.reader.findVoucher(voucherId);
     if (voucher === undefined) throw new ProblemException('VOUCHER_NOT_FOUND');
@@ -81,6 +95,7 @@ export class VoucherController {
   @ApiParam(VOUCHER_ID)
   @ApiHeader(IDEMPOTENCY_HEADER)
   @ApiOkResponse({ type: VoucherModel })
+  @ApiProblems(...WRITE_PROBLEMS, 'VOUCHER_NOT_FOUND', 'INSUFFICIENT_UNITS')
   async changeStock(
     @CurrentUser() caller: Identity,
     @Param('voucherId', IdParam) voucherId: string,

@@ -1,12 +1,5 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import {
-  IsOptional,
-  MaxLength,
-  MinLength,
-  registerDecorator,
-  ValidateIf,
-  type ValidationArguments,
-} from 'class-validator';
+import { MaxLength, MinLength, registerDecorator, ValidateIf, type ValidationArguments } from 'class-validator';
 import { IsCanonicalId, IsWholeNumber, IsZonedIsoTime, parseZonedIsoTime } from '#http';
 import { VOUCHER_LIMITS, type NewVoucher } from './voucher.types.js';
 
@@ -139,7 +132,7 @@ export class ListVouchersQuery {
   shopId!: string;
 
   @ApiPropertyOptional({ description: 'nextCursor of the page before' })
-  @IsOptional()
+  @ValidateIf((_, value) => value !== undefined && value !== '')
   @IsCanonicalId({ message: 'cursor must be the nextCursor of a page' })
   cursor?: string;
 }

@@ -1,5 +1,8 @@
-import { Injectable } from '@nestjs/common';
-import { RedisUnavailableError } from '#redis';
+import { Inject, Injectable } from '@nestjs/common';
+import { SETTINGS, type Settings } from '#config';
+import { DatabaseUnavailableError } from '#database';
+import { LATE, within } from '#http';
+import { guardRedis, RedisConnections, RedisUnavailableError } from '#redis';
 import { SaleRegister } from '#sale-register';
 import { KnownVouchers } from './known-vouchers.js';
 import { VoucherRepository, type SaleWindow, type VoucherRecord } from './voucher.repository.js';
@@ -18,11 +21,13 @@ export class VoucherReader {
     private readonly vouchers: VoucherRepository,
     private readonly known: KnownVouchers,
     private readonly register: SaleRegister,
+    private readonly connections: RedisConnections,
+    @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
   /** The voucher with its units left, or undefined where there is none. @throws DatabaseUnavailableError */
   async findVoucher(voucherId: string): Promise<VoucherView | undefined> {
-    const record = await this.vouchers.find(voucherId);
+    const record = await this.inTime(this.vouchers.find(voucherId));
     if (record === undefined) return undefined;
     const live = await this.liveSales([record.sale]);
     return voucherView(record, live.get(voucherId));
@@ -30,7 +35,7 @@ export class VoucherReader {
 
   /** The vouchers of a shop, newest first, at most `VOUCHER_PAGE_SIZE`; `cursor` is the one of the page before. @throws DatabaseUnavailableError */
   async listVouchers(shopId: string, cursor?: string): Promise<VoucherPage> {
-    const records = await this.vouchers.listByShop(shopId, cursor, VOUCHER_PAGE_SIZE + 1);
+    const records = await this.inTime(this.vouchers.listByShop(shopId, cursor, VOUCHER_PAGE_SIZE + 1));
     const shown = records.slice(0, VOUCHER_PAGE_SIZE);
     const live = await this.liveSales(shown.map(({ sale }) => sale));
     const items = shown.map((record: VoucherRecord) => voucherView(record, live.get(record.sale.voucherId)));
@@ -76,17 +81,31 @@ export class VoucherReader {
   private async livePartition(partition: number, sales: readonly SaleRecord[]): Promise<Map<string, LiveSale>> {
     try {
       const ids = sales.map(({ voucherId }) => voucherId);
-      const { nowMs, readings } = await this.register.readSales(partition, ids);
+      const [nowMs, readings] = await Promise.all([this.registerClock(), this.register.readSales(partition, ids)]);
       const live = new Map<string, LiveSale>();
-      readings.forEach((reading, index) => {
+      for (const reading of readings) {
         // A sale under rebuild is half written: the record speaks for it.
-        if (reading.kind !== 'FOUND' || reading.sale.status !== 'open') return;
-        live.set(ids[index]!, { unitsLeft: reading.sale.unitsLeft, nowMs });
-      });
+        if (reading.kind !== 'FOUND' || reading.sale.status !== 'open') continue;
+        live.set(reading.sale.voucherId, { unitsLeft: reading.sale.unitsLeft, nowMs });
+      }
       return live;
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error;
       return new Map();
     }
+  }
+
+  /** A frozen database is as good as none: who asks is answered before the request's deadline. */
+  private async inTime<T>(reading: Promise<T>): Promise<T> {
+    const limitMs = this.settings.http.requestTimeoutMs / 2;
+    const value = await within(reading, limitMs);
+    if (value === LATE) throw new DatabaseUnavailableError(`no answer within ${limitMs} ms`);
+    return value;
+  }
+
+  /** The clock that decides when a sale begins and ends. Unix milliseconds. */
+  private async registerClock(): Promise<number> {
+    const [seconds, microseconds] = await guardRedis(this.connections.command.time());
+    return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
   }
 }

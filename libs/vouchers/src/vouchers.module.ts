@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { OrdersModule } from '#orders';
+import { RedisModule } from '#redis';
 import { SaleRegisterModule } from '#sale-register';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 import { KnownVouchers } from './known-vouchers.js';
@@ -27,7 +28,13 @@ const EXPORTS = [VoucherReader, VoucherService, StockChangeService, SalePublishe
 
 /** What vouchers are and do, without HTTP: for processes that serve no API. */
 @Module({
-  imports: [DatabaseModule, SaleRegisterModule, OrdersModule, TypeOrmModule.forFeature([Voucher, SeckillVoucher])],
+  imports: [
+    DatabaseModule,
+    RedisModule,
+    SaleRegisterModule,
+    OrdersModule,
+    TypeOrmModule.forFeature([Voucher, SeckillVoucher]),
+  ],
   providers: PROVIDERS,
   exports: EXPORTS,
 })

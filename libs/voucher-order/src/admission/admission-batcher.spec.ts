@@ -6,7 +6,7 @@ import { AdmissionBatcher, MAX_BATCH_SIZE, MAX_CALLS_IN_FLIGHT, type AdmissionRe
 interface Call {
   readonly partition: number;
   readonly purchases: readonly AdmissionRequest[];
-  readonly timeoutMs: number;
+  readonly timeLeftMs: number;
   answer(outcomes: readonly AdmissionOutcome[]): void;
   fail(error: Error): void;
 }
@@ -18,9 +18,9 @@ class RegisterByHand implements AdmissionRegister {
   admit(
     partition: number,
     purchases: readonly AdmissionRequest[],
-    { timeoutMs }: { readonly timeoutMs: number },
+    timeLeftMs: number,
   ): Promise<readonly AdmissionOutcome[]> {
-    return new Promise((answer, fail) => this.calls.push({ partition, purchases, timeoutMs, answer, fail }));
+    return new Promise((answer, fail) => this.calls.push({ partition, purchases, timeLeftMs, answer, fail }));
   }
 
   call(index: number): Call {
@@ -100,7 +100,7 @@ describe('AdmissionBatcher', () => {
     await nextTick();
     expect(await late).toEqual({ kind: 'UNAVAILABLE', reason: 'NOT_SENT' });
     expect(register.call(0).purchases.map(({ orderId }) => orderId)).toEqual(['2']);
-    expect(register.call(0).timeoutMs).toBe(490);
+    expect(register.call(0).timeLeftMs).toBe(490);
     register.call(0).answer(accept(register.call(0).purchases));
     expect(await inTime).toEqual({ kind: 'ACCEPTED', orderId: '2' });
   });

@@ -18,7 +18,7 @@ export interface AdmissionRegister {
   admit(
     partition: number,
     purchases: readonly AdmissionRequest[],
-    options: { readonly timeoutMs: number },
+    timeLeftMs: number,
   ): Promise<readonly AdmissionOutcome[]>;
 }
 
@@ -134,9 +134,9 @@ export class AdmissionBatcher {
     void this.decide(lane, batch, earliestMs - now);
   }
 
-  private async decide(lane: Lane, batch: readonly PurchaseInHand[], timeoutMs: number): Promise<void> {
+  private async decide(lane: Lane, batch: readonly PurchaseInHand[], timeLeftMs: number): Promise<void> {
     try {
-      const outcomes = await this.register.admit(lane.partition, batch, { timeoutMs });
+      const outcomes = await this.register.admit(lane.partition, batch, timeLeftMs);
       if (outcomes.length !== batch.length) {
         throw new Error(`the register answered ${outcomes.length} of ${batch.length} purchases`);
       }
