@@ -24,6 +24,7 @@ const MARK = script('mark.lua');
 const REMARK = script('remark.lua');
 const CORRECT_STOCK = script('correct-stock.lua');
 const READMIT = script('readmit.lua');
+const RELEASE = script('release.lua');
 
 /** Marks written by one call. */
 export const MAX_REBUILD_MARKS = 1000;
@@ -192,6 +193,18 @@ export class RebuildRegister {
       default:
         throw reply.unknown();
     }
+  }
+
+  /**
+   * Repair "mark that names no order of this buyer": takes mark and unit back, while the mark still holds this value. For what another hand
+   * wrote into the marks: neither id need be canonical. False where the mark is another one by now.
+   */
+  async dropStrayMark(partition: number, voucherId: string, userId: string, value: string): Promise<boolean> {
+    const { sale, stock, marks } = this.keySpace.saleKeys(partition, voucherId);
+    const reply = await this.run(RELEASE, [sale, stock, marks], [userId, value, '']);
+    if (reply.word === 'RELEASED') return true;
+    if (reply.word === 'NOT_HELD') return false;
+    throw reply.unknown();
   }
 
   /** Takes an order that only a consumer still holds back into the register, same id. NO_UNITS and HELD: reject it. */

@@ -114,6 +114,20 @@ export class SaleRegister {
     return held ?? undefined;
   }
 
+  /** The orders that the buyers' marks hold, in the order of `userIds` (at most 1,000); undefined where there is no mark. */
+  async readMarks(
+    partition: number,
+    voucherId: string,
+    userIds: readonly string[],
+  ): Promise<readonly (string | undefined)[]> {
+    if (userIds.length === 0) return [];
+    if (userIds.length > SCAN_COUNT) throw new TypeError(`at most ${SCAN_COUNT} marks at once`);
+    const held = await guardRedis(
+      this.connections.command.hmget(this.keySpace.marks(partition, voucherId), ...userIds),
+    );
+    return held.map((orderId) => orderId ?? undefined);
+  }
+
   /** The sales as they stand, each at one instant, in the order of `voucherIds`. */
   async readSales(partition: number, voucherIds: readonly string[]): Promise<SaleReading[]> {
     const readings: SaleReading[] = [];

@@ -1,0 +1,272 @@
+import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { SETTINGS, type Settings } from '#config';
+import { Database } from '#database';
+import { EpochRegister, type EpochState, type RebuildRequest } from '#sale-register';
+import { BackOff } from './back-off.js';
+import { partitionsClosed } from './metrics.js';
+import { RebuildService } from './rebuild.service.js';
+import { RecordReader } from './record.reader.js';
+import { ReconciliationService } from './reconciliation.service.js';
+import { TimelineWatch } from './timeline-watch.js';
+
+const LOOK_EVERY_MS = 1_000;
+/** Between looks while a partition is closed: an empty start opens as soon as the database is there. */
+const LOOK_AGAIN_MS = 200;
+/** Between looks that were asked for. */
+const SHORTEST_PAUSE_MS = 20;
+/** One rebuild, at most: a larger partition goes on from what stands, at the next look. */
+const REBUILD_DEADLINE_MS = 600_000;
+/** Rebuilds at the same time. */
+const MAX_JOBS = 4;
+/** Wishes kept; a wish that finds the list full is made again by the next purchase that is refused. */
+const MAX_WISHES = 1_000;
+const MAX_BACK_OFFS = 10_000;
+
+/** Where a partition stands, as this process last saw it. */
+export type PartitionCondition =
+  | 'OPEN'
+  | 'CLOSED'
+  | 'REBUILDING'
+  /** Closed, and the rebuild needs the database, which is away. */
+  | 'WAITING_FOR_DATABASE'
+  /** Redis did not say. */
+  | 'UNREACHABLE'
+  /** The last rebuild failed; it is tried again after a pause. */
+  | 'FAILING'
+  /** The server has no data history, or the user may not ask for it: an operator's matter. */
+  | 'NOT_SUPPORTED';
+
+export interface PartitionStatus {
+  readonly partition: number;
+  readonly condition: PartitionCondition;
+  /** Words for an operator, where there is something to say. */
+  readonly reason: string | undefined;
+  /** Unix milliseconds of the last change of the condition. */
+  readonly sinceMs: number;
+}
+
+/**
+ * Sees to it that every partition is open. Each second, and when asked, it looks at every known partition's epoch; where one is closed it has it rebuilt and
+ * opened, with growing pauses after failures. Two processes may do so at once. Also serves the wishes of the request wing, and has
+ * everything reconciled when the database moved to another timeline. Never throws.
+ */
+@Injectable()
+export class EpochWatch implements OnModuleInit, OnModuleDestroy {
+  private readonly logger = new Logger(EpochWatch.name);
+  private readonly statuses = new Map<number, PartitionStatus>();
+  private readonly backOffs = new Map<string, BackOff>();
+  /** Work in hand, by what it works on: nothing is worked on twice at once. */
+  private readonly jobs = new Map<string, Promise<void>>();
+  private readonly wishes = new Map<string, RebuildRequest>();
+  private readonly stopping = new AbortController();
+  private known: number[];
+  private loop: Promise<void> | undefined;
+  private look: Promise<void> | undefined;
+  private wake: (() => void) | undefined;
+  private unsubscribe: (() => void) | undefined;
+
+  constructor(
+    @Inject(SETTINGS) private readonly settings: Settings,
+    private readonly epochs: EpochRegister,
+    private readonly rebuilds: RebuildService,
+    private readonly reconciliation: ReconciliationService,
+    private readonly record: RecordReader,
+    private readonly database: Database,
+    private readonly timeline: TimelineWatch,
+  ) {
+    this.known = Array.from({ length: settings.stream.partitions }, (_, partition) => partition);
+  }
+
+  onModuleInit(): void {
+    this.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.stop();
+  }
+
+  /** Begins to look. Twice is harmless; after `stop` it does nothing. */
+  start(): void {
+    if (this.loop !== undefined || this.stopping.signal.aborted) return;
+    this.unsubscribe = this.epochs.onRebuildRequested((request) => this.want(request));
+    this.loop = this.run();
+  }
+
+  /** Ends the looking and the work in hand; an unfinished rebuild is taken over by another process. Twice, or before the start, is harmless. */
+  async stop(): Promise<void> {
+    this.unsubscribe?.();
+    this.stopping.abort();
+    this.wake?.();
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise((resolve) => (timer = setTimeout(resolve, this.settings.shutdownTimeoutMs / 2)));
+    await Promise.race([Promise.allSettled([this.loop, ...this.jobs.values()]), limit]);
+    clearTimeout(timer);
+  }
+
+  /** Every known partition as last seen; a partition not looked at yet is missing. */
+  status(): PartitionStatus[] {
+    return [...this.statuses.values()].sort((a, b) => a.partition - b.partition);
+  }
+
+  /** One look at everything, and the end of the work it began. A call during a look joins it. */
+  async runOnce(): Promise<void> {
+    await this.lookOnce();
+    await Promise.all(this.jobs.values());
+  }
+
+  private want(request: RebuildRequest): void {
+    const key = request.voucherId === undefined ? `partition ${request.partition}` : `voucher ${request.voucherId}`;
+    if (this.wishes.size < MAX_WISHES && !this.jobs.has(key)) this.wishes.set(key, request);
+    this.wake?.();
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopping.signal.aborted) {
+      await this.lookOnce();
+      const open = [...this.statuses.values()].every(({ condition }) => condition === 'OPEN');
+      await this.pause(SHORTEST_PAUSE_MS, false);
+      await this.pause(open ? LOOK_EVERY_MS : LOOK_AGAIN_MS, true);
+    }
+  }
+
+  private async pause(ms: number, wakeable: boolean): Promise<void> {
+    if (this.stopping.signal.aborted || (wakeable && this.wishes.size > 0 && this.jobs.size < MAX_JOBS)) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      if (!wakeable) return;
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wake = undefined;
+  }
+
+  private lookOnce(): Promise<void> {
+    this.look ??= this.lookAtEverything().finally(() => (this.look = undefined));
+    return this.look;
+  }
+
+  private async lookAtEverything(): Promise<void> {
+    const ready = this.database.isReady();
+    if (ready) await this.lookAtDatabase();
+    await Promise.all(this.known.map((partition) => this.lookAt(partition, ready)));
+    partitionsClosed.set(this.status().filter(({ condition }) => condition !== 'OPEN').length);
+    for (const [key, { voucherId }] of [...this.wishes]) {
+      if (this.jobs.size >= MAX_JOBS) break;
+      this.wishes.delete(key);
+      if (voucherId !== undefined && ready) this.begin(key, (signal) => this.rebuildVoucher(voucherId, signal));
+    }
+  }
+
+  private async lookAtDatabase(): Promise<void> {
+    try {
+      const named = await this.record.partitions();
+      this.known = [...new Set([...this.known, ...named])].sort((a, b) => a - b);
+      if (await this.timeline.moved()) {
+        this.logger.warn('The database is on another timeline: everything is reconciled with it');
+        this.begin('timeline', async () => void (await this.reconciliation.pass({ actor: 'timeline-change' })));
+      }
+    } catch (error) {
+      this.complain('database', 'The partitions of the record cannot be read', error);
+    }
+  }
+
+  private async lookAt(partition: number, databaseIsReady: boolean): Promise<void> {
+    const key = `partition ${partition}`;
+    if (this.jobs.has(key)) return;
+    let state: EpochState;
+    try {
+      state = await this.epochs.state(partition);
+    } catch (error) {
+      return this.note(partition, 'UNREACHABLE', messageOf(error));
+    }
+    switch (state.kind) {
+      case 'OPEN':
+        this.backOffs.delete(key);
+        return this.note(partition, 'OPEN');
+      case 'NO_HISTORY':
+        return this.note(partition, 'NOT_SUPPORTED', 'the Redis server has no master_replid');
+      case 'NO_RIGHT':
+        return this.note(partition, 'NOT_SUPPORTED', 'the Redis user may not call INFO');
+      case 'CLOSED':
+      case 'RECONCILING':
+        if (!databaseIsReady) return this.note(partition, 'WAITING_FOR_DATABASE', 'a rebuild needs the database');
+        if (!this.isDue(key)) return;
+        if (!this.begin(key, (signal) => this.rebuildPartition(partition, signal))) this.note(partition, 'CLOSED');
+    }
+  }
+
+  private async rebuildPartition(partition: number, signal: AbortSignal): Promise<void> {
+    this.note(partition, 'REBUILDING');
+    const report = await this.rebuilds.rebuildPartition(partition, { signal, onlyIfFree: true });
+    switch (report?.outcome) {
+      case 'OPENED':
+        this.note(partition, 'OPEN');
+        // Ended sales, and vouchers stored while we worked: the partition sells meanwhile.
+        this.begin(`what partition ${partition} still lacks`, async (late) => {
+          await this.rebuilds.rebuildMissing(partition, { signal: late });
+        });
+        return;
+      case undefined:
+        return this.note(partition, 'REBUILDING', 'another process rebuilds it');
+      case 'LOST':
+        return this.note(partition, 'CLOSED', 'the rebuild was overtaken and starts over');
+      default:
+        throw new Error(`the rebuild ended with ${report?.outcome}`);
+    }
+  }
+
+  private async rebuildVoucher(voucherId: string, signal: AbortSignal): Promise<void> {
+    const report = await this.rebuilds.rebuildVoucher(voucherId, { signal, onlyIfFree: true, onlyIfNeeded: true });
+    if (report?.outcome === 'UNSETTLED') throw new Error('differences came up again after each repair');
+  }
+
+  /** Begins the work unless it is in hand, must wait after a failure, or too much else is in hand. */
+  private begin(key: string, work: (signal: AbortSignal) => Promise<void>): boolean {
+    if (this.jobs.has(key) || this.jobs.size >= MAX_JOBS || !this.isDue(key)) return false;
+    const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(REBUILD_DEADLINE_MS)]);
+    const job = work(signal)
+      .then(
+        () => void this.backOffs.delete(key),
+        (error: unknown) => this.failed(key, error),
+      )
+      .finally(() => {
+        this.jobs.delete(key);
+        this.wake?.();
+      });
+    this.jobs.set(key, job);
+    return true;
+  }
+
+  private failed(key: string, error: unknown): void {
+    if (this.stopping.signal.aborted) return;
+    const partition = /^partition (\d+)$/.exec(key)?.[1];
+    if (partition !== undefined) this.note(Number(partition), 'FAILING', messageOf(error));
+    this.complain(key, `The rebuild of ${key} failed and is tried again`, error);
+  }
+
+  private isDue(key: string): boolean {
+    return this.backOffs.get(key)?.isDue(Date.now()) ?? true;
+  }
+
+  private complain(key: string, what: string, error: unknown): void {
+    if (this.backOffs.size >= MAX_BACK_OFFS) this.backOffs.clear();
+    const backOff = this.backOffs.get(key) ?? new BackOff();
+    this.backOffs.set(key, backOff);
+    if (backOff.failed(messageOf(error), Date.now())) this.logger.warn(`${what}: ${messageOf(error)}`);
+  }
+
+  private note(partition: number, condition: PartitionCondition, reason?: string): void {
+    const last = this.statuses.get(partition);
+    if (last?.condition === condition && last.reason === reason) return;
+    const sinceMs = last?.condition === condition ? last.sinceMs : Date.now();
+    this.statuses.set(partition, { partition, condition, reason, sinceMs });
+    if (last?.condition === condition) return;
+    this.logger.log(`Partition ${partition}: ${condition}${reason === undefined ? '' : ` (${reason})`}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
