@@ -9,6 +9,7 @@ export class ConnectionWatch {
   private loggedAtMs = -LOG_PAUSE_MS;
   private unlogged = 0;
   private wasReady: boolean | undefined;
+  private stopped = false;
 
   constructor(
     private readonly name: string,
@@ -28,7 +29,14 @@ export class ConnectionWatch {
     }
   }
 
+  /** The connection is closed on purpose: nothing more to tell. The listeners stay, for a late error. */
+  stop(): void {
+    this.stopped = true;
+    connectionUp.remove({ connection: this.name });
+  }
+
   private changed(ready: boolean): void {
+    if (this.stopped) return;
     connectionUp.set({ connection: this.name }, ready ? 1 : 0);
     if (this.wasReady === ready) return;
     if (ready) {
@@ -42,6 +50,7 @@ export class ConnectionWatch {
 
   /** The message alone: the driver's errors carry the command's arguments, a password among them. */
   private failed(error: unknown): void {
+    if (this.stopped) return;
     connectionErrors.inc({ connection: this.name });
     const nowMs = performance.now();
     if (nowMs - this.loggedAtMs < LOG_PAUSE_MS) {

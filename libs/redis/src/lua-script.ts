@@ -19,7 +19,7 @@ const INCLUDE = /^--@include ([a-z-]+\.lua)$/gm;
  */
 export function loadScript(file: URL): LuaScript {
   const source = readFileSync(file, 'utf8').replace(INCLUDE, (_line, included: string) =>
-    readFileSync(new URL(included, file), 'utf8'),
+    readFileSync(new URL(included, file), 'utf8').replace(/^#!lua.*\n/, ''),
   );
   const name = file.pathname.slice(file.pathname.lastIndexOf('/') + 1);
   if (!source.startsWith('#!lua')) throw new Error(`${name} must begin with the line "#!lua"`);

@@ -25,7 +25,7 @@ export class RedisConnections implements OnApplicationShutdown {
   readonly admission: RedisConnection;
 
   private readonly logger = new Logger(RedisConnections.name);
-  private readonly open = new Set<RedisConnection>();
+  private readonly open = new Map<RedisConnection, ConnectionWatch>();
 
   constructor(@Inject(SETTINGS) private readonly settings: Settings) {
     const timeouts = commandTimeouts(settings.http.requestTimeoutMs);
@@ -44,6 +44,7 @@ export class RedisConnections implements OnApplicationShutdown {
 
   /** Closes one connection at once; what it owed is rejected. Closing twice is harmless. */
   close(connection: RedisConnection): void {
+    this.open.get(connection)?.stop();
     this.open.delete(connection);
     connection.disconnect();
   }
@@ -60,7 +61,7 @@ export class RedisConnections implements OnApplicationShutdown {
   }
 
   onApplicationShutdown(): void {
-    for (const connection of [...this.open]) this.close(connection);
+    for (const connection of [...this.open.keys()]) this.close(connection);
   }
 
   private connect(name: string, timeouts: ConnectionTimeouts): RedisConnection {
@@ -69,8 +70,9 @@ export class RedisConnections implements OnApplicationShutdown {
       clusterNodes === undefined
         ? new Redis(url ?? 'redis://127.0.0.1:6379', nodeOptions(name, timeouts))
         : new Cluster([...clusterNodes], clusterOptions(name, timeouts));
-    new ConnectionWatch(name, this.logger).follow(connection);
-    this.open.add(connection);
+    const watch = new ConnectionWatch(name, this.logger);
+    watch.follow(connection);
+    this.open.set(connection, watch);
     return connection;
   }
 }

@@ -10,6 +10,7 @@ import {
   withoutConfirmation,
 } from './admission-codec.js';
 import { KeySpace } from './key-space.js';
+import { OrderLog } from './order-log.js';
 import { batchPurchases, callSeconds, failedCalls, unconfirmed } from './metrics.js';
 import type { AdmissionOutcome, AdmissionRequest } from './outcomes.js';
 
@@ -18,6 +19,8 @@ const ADMIT = loadScript(new URL('./scripts/admit.lua', import.meta.url));
 const MAX_CALL_PURCHASES = 1000;
 const RETRY_PAUSE_MS = 20;
 const LOG_PAUSE_MS = 10_000;
+/** While purchases are refused for the backlog it is counted at most this often, for at most half of that time. */
+const MEASURE_PAUSE_MS = 1000;
 const NO_ANSWER = Symbol('no answer in time');
 
 /** What came back for one sending. `confirmed` is false where a replica was asked for and none confirmed. */
@@ -31,11 +34,13 @@ type Sent =
 export class Admission {
   private readonly logger = new Logger(Admission.name);
   private readonly turns = new Map<number, Promise<unknown>>();
+  private readonly measuredAtMs = new Map<number, number>();
   private loggedAtMs = -LOG_PAUSE_MS;
 
   constructor(
     private readonly connections: RedisConnections,
     private readonly keySpace: KeySpace,
+    private readonly orderLog: OrderLog,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
@@ -50,9 +55,12 @@ export class Admission {
       const decide = () => this.decide(call, deadlineMs);
       decisions.push(durability === 'replica' ? this.inTurn(partition, decide) : decide());
     }
-    return decisions.length === 1
-      ? (decisions[0] as Promise<AdmissionOutcome[]>)
-      : (await Promise.all(decisions)).flat();
+    const outcomes =
+      decisions.length === 1
+        ? await (decisions[0] as Promise<AdmissionOutcome[]>)
+        : (await Promise.all(decisions)).flat();
+    if (outcomes.some(({ kind }) => kind === 'OVERLOADED')) this.measureBacklog(partition);
+    return outcomes;
   }
 
   /** WAIT holds up its connection: what would queue behind it waits here, where its deadline still means "not sent". */
@@ -143,6 +151,16 @@ export class Admission {
     const truthful = withoutConfirmation(outcomes);
     unconfirmed.inc(truthful.filter(({ kind }) => kind === 'OUTCOME_UNKNOWN').length);
     return truthful;
+  }
+
+  /** Where the server cannot tell the lag the script took all entries for backlog: counts them, in the background, for the next calls. */
+  private measureBacklog(partition: number): void {
+    const nowMs = performance.now();
+    if (nowMs - (this.measuredAtMs.get(partition) ?? -MEASURE_PAUSE_MS) < MEASURE_PAUSE_MS) return;
+    this.measuredAtMs.set(partition, nowMs);
+    this.orderLog
+      .measureBacklog(partition, MEASURE_PAUSE_MS / 2)
+      .catch((error: unknown) => this.fail('BACKLOG', error));
   }
 
   /** A pipeline does not follow redirections: a single command does, and teaches the driver where the slot is now. */

@@ -16,6 +16,7 @@ import { UnknownReplyError, WordReply } from './reply.js';
 const ACKNOWLEDGE = loadScript(new URL('./scripts/acknowledge.lua', import.meta.url));
 const DEAD_LETTER = loadScript(new URL('./scripts/dead-letter.lua', import.meta.url));
 const REDRIVE = loadScript(new URL('./scripts/redrive.lua', import.meta.url));
+const DROP_IDLE_CONSUMER = loadScript(new URL('./scripts/drop-idle-consumer.lua', import.meta.url));
 const STREAM_STATS = loadScript(new URL('./scripts/stream-stats.lua', import.meta.url));
 /** Entries acknowledged by one call: bounds the time for which it holds the server. */
 const ACKNOWLEDGE_PIECE = 1000;
@@ -111,6 +112,22 @@ export class OrderLog {
   async removeDeadLetter(partition: number, id: string): Promise<boolean> {
     assertEntryId(id);
     return (await guardRedis(this.connections.command.xdel(this.keySpace.deadLetters(partition), id))) === 1;
+  }
+
+  /** Removes a consumer's name from the group if it owns no pending entry and was silent for `minIdleMs`, both checked in the same script. */
+  async dropIdleConsumer(partition: number, name: string, minIdleMs: number): Promise<'DROPPED' | 'KEPT' | 'UNKNOWN'> {
+    const keys = [this.keySpace.stream(partition)];
+    const args = [this.keySpace.group, name, minIdleMs];
+    const raw = await runScript(this.connections.command, DROP_IDLE_CONSUMER, keys, args);
+    const reply = new WordReply(DROP_IDLE_CONSUMER.name, raw);
+    switch (reply.word) {
+      case 'DROPPED':
+      case 'KEPT':
+      case 'UNKNOWN':
+        return reply.word;
+      default:
+        throw reply.unknown();
+    }
   }
 
   /** The stream's state at one instant, in one call. */

@@ -1,12 +1,11 @@
 #!lua
---[[
-Purpose: acknowledges finished entries, and removes from the stream what every group has finished. The bound is read and used in one
-  call: read in a separate one it would delete work that was handed out in between.
-KEYS: 1 stream.
-ARGV: 1 group; then entry ids (none: only removes).
-Reply: {number acknowledged, number removed}.
-Bound: the smallest, over all groups, of the oldest pending id, or of what follows the last delivered id where nothing is pending.
-]]
+-- Purpose: acknowledges finished entries, and removes from the stream what every group has finished. The bound is read and used in one
+--   call: read in a separate one it would delete work that was handed out in between.
+-- KEYS: 1 stream.
+-- ARGV: 1 group; then entry ids (none: only removes).
+-- Reply: {number acknowledged, number removed}.
+-- Bound: the smallest, over all groups, of the oldest pending id, or of what follows the last delivered id where nothing is pending.
+
 local stream = KEYS[1]
 local acknowledged = 0
 if #ARGV > 1 then

@@ -1,20 +1,19 @@
 #!lua
---[[
-Purpose: decides all purchases of one partition that arrived together, and applies what it accepts: entry, mark and unit, all or nothing.
-KEYS: 1 epoch, 2 stream, 3 backlog; then for each distinct voucher: sale, stock, marks.
-ARGV: 1 group, 2 maxBacklog (entries), 3 number of vouchers; then for each voucher: its id, n, n user ids, n order ids.
-  Ids are strings and are never made numbers. Purchases of one voucher keep their order of arrival.
-Reply, flat: a batch code; after DECIDED, for each voucher in turn: beginMs, endMs (false where unknown), then n outcomes.
-Batch codes: 0 DECIDED. Nothing of the batch was done: 1 EPOCH, 2 SERVER_STATE (the server refuses INFO, TIME or a read, or has no
-  master_replid), 3 REFUSED_WRITE (a write was refused; the earlier ones of this call are undone), 5 INCONSISTENT (the stream key is no stream).
-  4 UNDO_REFUSED: a write was refused, and the undoing of an earlier one too: nobody knows.
-Outcomes: 0 ACCEPTED (now, or before under this very order id), 1 NOT_PUBLISHED, 2 NOT_STARTED, 3 ENDED, 4 SOLD_OUT, 5 OVERLOADED,
-  6 EPOCH (the sale is being rebuilt), 7 INCONSISTENT (numbers that are none, or stock + marks <> units), 8 SERVER_STATE (a read is
-  refused); a string: DUPLICATE, the order id that the buyer has.
-Precedence: EPOCH, NOT_PUBLISHED, INCONSISTENT, NOT_STARTED, DUPLICATE, ENDED, SOLD_OUT, OVERLOADED, ACCEPTED.
-Time: the server's. A decision sees the earlier ones of its batch. All reads stand before the first write; scripts do not roll back,
-so every write is a pcall, and a refused one undoes the earlier ones. admit does not raise the sale's version: it never frees a unit.
-]]
+-- Purpose: decides all purchases of one partition that arrived together, and applies what it accepts: entry, mark and unit, all or nothing.
+-- KEYS: 1 epoch, 2 stream, 3 backlog; then for each distinct voucher: sale, stock, marks.
+-- ARGV: 1 group, 2 maxBacklog (entries), 3 number of vouchers; then for each voucher: its id, n, n user ids, n order ids.
+--   Ids are strings and are never made numbers. Purchases of one voucher keep their order of arrival.
+-- Reply, flat: a batch code; after DECIDED, for each voucher in turn: beginMs, endMs (false where unknown), then n outcomes.
+-- Batch codes: 0 DECIDED. Nothing of the batch was done: 1 EPOCH, 2 SERVER_STATE (the server refuses INFO, TIME or a read, or has no
+--   master_replid), 3 REFUSED_WRITE (a write was refused; the earlier ones of this call are undone), 5 INCONSISTENT (the stream key is no stream).
+--   4 UNDO_REFUSED: a write was refused, and the undoing of an earlier one too: nobody knows.
+-- Outcomes: 0 ACCEPTED (now, or before under this very order id), 1 NOT_PUBLISHED, 2 NOT_STARTED, 3 ENDED, 4 SOLD_OUT, 5 OVERLOADED,
+--   6 EPOCH (the sale is being rebuilt), 7 INCONSISTENT (numbers that are none, or stock + marks <> units), 8 SERVER_STATE (a read is
+--   refused); a string: DUPLICATE, the order id that the buyer has.
+-- Precedence: EPOCH, NOT_PUBLISHED, INCONSISTENT, NOT_STARTED, DUPLICATE, ENDED, SOLD_OUT, OVERLOADED, ACCEPTED.
+-- Time: the server's. A decision sees the earlier ones of its batch. All reads stand before the first write; scripts do not roll back,
+-- so every write is a pcall, and a refused one undoes the earlier ones. admit does not raise the sale's version: it never frees a unit.
+
 local call = redis.pcall
 local find = string.find
 local DECIDED, EPOCH, SERVER_STATE, REFUSED_WRITE, UNDO_REFUSED, INCONSISTENT = 0, 1, 2, 3, 4, 5

@@ -1,12 +1,11 @@
 #!lua
---[[
-Purpose: repair: moves the stock by the difference units - marks - stock, if that is still the difference the reader saw. Purchases and
-  releases leave it as it is, so this is safe during traffic.
-KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
-ARGV: 1 the epoch expected, 2 the difference expected (not 0).
-Reply: {word, ...}: LOST (the epoch is another, or the sale is being rebuilt), NOT_PUBLISHED (no sale, or no numbers), CHANGED difference,
-  CORRECTED before after.
-]]
+-- Purpose: repair: moves the stock by the difference units - marks - stock, if that is still the difference the reader saw. Purchases and
+--   releases leave it as it is, so this is safe during traffic.
+-- KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
+-- ARGV: 1 the epoch expected, 2 the difference expected (not 0).
+-- Reply: {word, ...}: LOST (the epoch is another, or the sale is being rebuilt), NOT_PUBLISHED (no sale, or no numbers), CHANGED difference,
+--   CORRECTED before after.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 if not epoch_holds(KEYS[1], ARGV[1]) then

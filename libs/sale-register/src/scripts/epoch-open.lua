@@ -1,11 +1,10 @@
 #!lua
---[[
-Purpose: opens the partition: the epoch becomes the server's history. Compare-and-set.
-KEYS: 1 epoch; then for each voucher that must be complete: sale, stock.
-ARGV: 1 the value of this rebuild (reconciling:<token>:<history>); then the voucher ids.
-Reply: {word, ...} in this precedence: LOST (another value stands, or the server's history is another), INCOMPLETE voucher ids (a key is
-  missing or the sale is not open), OPENED value.
-]]
+-- Purpose: opens the partition: the epoch becomes the server's history. Compare-and-set.
+-- KEYS: 1 epoch; then for each voucher that must be complete: sale, stock.
+-- ARGV: 1 the value of this rebuild (reconciling:<token>:<history>); then the voucher ids.
+-- Reply: {word, ...} in this precedence: LOST (another value stands, or the server's history is another), INCOMPLETE voucher ids (a key is
+--   missing or the sale is not open), OPENED value.
+
 --@include include-epoch.lua
 local history = server_history()
 local expected = ARGV[1]

@@ -1,4 +1,5 @@
--- Purpose: what a script must know of the partition's epoch. Included by other scripts; no script by itself. KEYS, ARGV: none of its own.
+#!lua
+-- Purpose: what a script must know of the partition's epoch. Included by other scripts; no script by itself. KEYS, ARGV: none of its own. Reply: none.
 
 -- The server's data history (master_replid): changes at restart, promotion and failback. nil and NO_RIGHT or NO_HISTORY where it cannot be told.
 local function server_history()

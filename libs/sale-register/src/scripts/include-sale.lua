@@ -1,4 +1,5 @@
--- Purpose: small tools for scripts that change a sale. Included by other scripts; no script by itself. KEYS, ARGV: none of its own.
+#!lua
+-- Purpose: small tools for scripts that change a sale. Included by other scripts; no script by itself. KEYS, ARGV: none of its own. Reply: none.
 
 local function is_error(reply)
   return type(reply) == 'table' and reply.err ~= nil

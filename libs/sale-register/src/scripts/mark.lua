@@ -1,11 +1,10 @@
 #!lua
---[[
-Purpose: repair: marks the buyer of an active order that Redis lost, and takes its unit; the stock may go below 0.
-KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
-ARGV: 1 the epoch expected, 2 user id, 3 order id.
-Reply: {word, ...}: LOST (the epoch is another), NOT_PUBLISHED (no sale, or no stock that is a number), HELD order id (a mark is there),
-  MARKED unitsLeft.
-]]
+-- Purpose: repair: marks the buyer of an active order that Redis lost, and takes its unit; the stock may go below 0.
+-- KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
+-- ARGV: 1 the epoch expected, 2 user id, 3 order id.
+-- Reply: {word, ...}: LOST (the epoch is another), NOT_PUBLISHED (no sale, or no stock that is a number), HELD order id (a mark is there),
+--   MARKED unitsLeft.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 if not epoch_holds(KEYS[1], ARGV[1]) then

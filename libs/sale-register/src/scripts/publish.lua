@@ -1,11 +1,10 @@
 #!lua
---[[
-Purpose: puts a voucher on sale for the first time. Never touches a sale that is there.
-KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
-ARGV: 1 beginMs, 2 endMs (Unix milliseconds), 3 units, 4 unitsVersion.
-Reply, a word, in this precedence: CLOSED (the epoch is not open, or the sale is being rebuilt), EXISTS (on sale already),
-  NEEDS_REBUILD (some keys of the voucher are there, others not), PUBLISHED.
-]]
+-- Purpose: puts a voucher on sale for the first time. Never touches a sale that is there.
+-- KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
+-- ARGV: 1 beginMs, 2 endMs (Unix milliseconds), 3 units, 4 unitsVersion.
+-- Reply, a word, in this precedence: CLOSED (the epoch is not open, or the sale is being rebuilt), EXISTS (on sale already),
+--   NEEDS_REBUILD (some keys of the voucher are there, others not), PUBLISHED.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 if not epoch_open(KEYS[1]) then

@@ -1,10 +1,9 @@
 #!lua flags=no-writes
---[[
-Purpose: reads sales, each at one instant.
-KEYS: for each voucher: sale, stock, marks. ARGV: none.
-Reply: for each voucher an array: beginMs, endMs, status, units, unitsVersion, version, stock (false where missing), number of marks, and the
-  error of the first key that is of another type (false where none is).
-]]
+-- Purpose: reads sales, each at one instant.
+-- KEYS: for each voucher: sale, stock, marks. ARGV: none.
+-- Reply: for each voucher an array: beginMs, endMs, status, units, unitsVersion, version, stock (false where missing), number of marks, and the
+--   error of the first key that is of another type (false where none is).
+
 local reply = {}
 for at = 1, #KEYS, 3 do
   local terms = redis.pcall('HMGET', KEYS[at], 'beginMs', 'endMs', 'status', 'units', 'unitsVersion', 'version')

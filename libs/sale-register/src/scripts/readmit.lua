@@ -1,12 +1,11 @@
 #!lua
---[[
-Purpose: takes an order back into the register that was accepted before a loss of data and is held by a consumer only: same id; mark and
-  unit taken if free, entry appended. The sale's window does not matter: the order was accepted in time.
-KEYS: 1 epoch, 2 stream, 3 sale, 4 stock, 5 marks.
-ARGV: 1 user id, 2 voucher id, 3 order id.
-Reply: {word, ...} in this precedence: CLOSED (the epoch is not open, the sale is being rebuilt or inconsistent: ask again later),
-  NOT_PUBLISHED, HELD order id (the mark holds another order), NO_UNITS, READMITTED entry id.
-]]
+-- Purpose: takes an order back into the register that was accepted before a loss of data and is held by a consumer only: same id; mark and
+--   unit taken if free, entry appended. The sale's window does not matter: the order was accepted in time.
+-- KEYS: 1 epoch, 2 stream, 3 sale, 4 stock, 5 marks.
+-- ARGV: 1 user id, 2 voucher id, 3 order id.
+-- Reply: {word, ...} in this precedence: CLOSED (the epoch is not open, the sale is being rebuilt or inconsistent: ask again later),
+--   NOT_PUBLISHED, HELD order id (the mark holds another order), NO_UNITS, READMITTED entry id.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 if not epoch_open(KEYS[1]) then

@@ -1,10 +1,9 @@
 #!lua
---[[
-Purpose: repair: appends the entry of a marked order again, because neither entry, dead letter nor row of it was found.
-KEYS: 1 epoch, 2 stream, 3 marks.
-ARGV: 1 the epoch expected, 2 user id, 3 voucher id, 4 order id.
-Reply: {word, ...}: LOST (the epoch is another), NOT_HELD (the mark no longer holds this order), APPENDED entry id.
-]]
+-- Purpose: repair: appends the entry of a marked order again, because neither entry, dead letter nor row of it was found.
+-- KEYS: 1 epoch, 2 stream, 3 marks.
+-- ARGV: 1 the epoch expected, 2 user id, 3 voucher id, 4 order id.
+-- Reply: {word, ...}: LOST (the epoch is another), NOT_HELD (the mark no longer holds this order), APPENDED entry id.
+
 --@include include-epoch.lua
 if not epoch_holds(KEYS[1], ARGV[1]) then
   return { 'LOST' }

@@ -1,11 +1,10 @@
 #!lua
---[[
-Purpose: ends the rebuilding of one sale: stock = units - marks, counted here; terms written; status open. Where the register knows a higher
-  unitsVersion than the caller read, its own units stay (a restock came between).
-KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
-ARGV: 1 the epoch expected, 2 token, 3 beginMs, 4 endMs, 5 units, 6 unitsVersion.
-Reply: {LOST} (epoch or the sale's token is another), or {FINISHED, unitsLeft, number of marks, units, unitsVersion}.
-]]
+-- Purpose: ends the rebuilding of one sale: stock = units - marks, counted here; terms written; status open. Where the register knows a higher
+--   unitsVersion than the caller read, its own units stay (a restock came between).
+-- KEYS: 1 epoch, 2 sale, 3 stock, 4 marks.
+-- ARGV: 1 the epoch expected, 2 token, 3 beginMs, 4 endMs, 5 units, 6 unitsVersion.
+-- Reply: {LOST} (epoch or the sale's token is another), or {FINISHED, unitsLeft, number of marks, units, unitsVersion}.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 if not epoch_holds(KEYS[1], ARGV[1]) or redis.call('HGET', KEYS[2], 'status') ~= 'reconciling:' .. ARGV[2] then

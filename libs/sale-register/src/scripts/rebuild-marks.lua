@@ -1,10 +1,9 @@
 #!lua
---[[
-Purpose: writes marks into a sale that is being rebuilt, each only where the buyer's mark is still the one the reader saw.
-KEYS: 1 epoch, 2 sale, 3 marks.
-ARGV: 1 the epoch expected, 2 token, 3 n (at most 1,000); then n user ids, n order ids expected (empty: no mark), n order ids.
-Reply: {LOST} (epoch or the sale's token is another), or {WRITTEN, number written, user ids whose mark was another and stays}.
-]]
+-- Purpose: writes marks into a sale that is being rebuilt, each only where the buyer's mark is still the one the reader saw.
+-- KEYS: 1 epoch, 2 sale, 3 marks.
+-- ARGV: 1 the epoch expected, 2 token, 3 n (at most 1,000); then n user ids, n order ids expected (empty: no mark), n order ids.
+-- Reply: {LOST} (epoch or the sale's token is another), or {WRITTEN, number written, user ids whose mark was another and stays}.
+
 --@include include-epoch.lua
 if not epoch_holds(KEYS[1], ARGV[1]) or redis.call('HGET', KEYS[2], 'status') ~= 'reconciling:' .. ARGV[2] then
   return { 'LOST' }

@@ -1,10 +1,9 @@
 #!lua
---[[
-Purpose: tries a dead letter's order once more: appends its entry and removes the letter, only while the mark holds the order.
-KEYS: 1 stream, 2 dead letters, 3 marks.
-ARGV: 1 id of the letter, 2 user id, 3 voucher id, 4 order id.
-Reply: {word, ...} in this precedence: GONE (no such letter), NOT_HELD (the mark does not hold the order; nothing changed), REDRIVEN entry id.
-]]
+-- Purpose: tries a dead letter's order once more: appends its entry and removes the letter, only while the mark holds the order.
+-- KEYS: 1 stream, 2 dead letters, 3 marks.
+-- ARGV: 1 id of the letter, 2 user id, 3 voucher id, 4 order id.
+-- Reply: {word, ...} in this precedence: GONE (no such letter), NOT_HELD (the mark does not hold the order; nothing changed), REDRIVEN entry id.
+
 if #redis.call('XRANGE', KEYS[2], ARGV[1], ARGV[1]) == 0 then
   return { 'GONE' }
 end

@@ -1,13 +1,12 @@
 #!lua
---[[
-Purpose: brings the units offered to a stated number under a higher version: relative in effect (stock moves by the difference), absolute
-  in form, so that repeats and reordered calls are harmless.
-KEYS: 1 epoch, 2 sale, 3 stock.
-ARGV: 1 units, 2 unitsVersion.
-Reply: {word, ...} in this precedence: NOT_PUBLISHED; CLOSED (the sale is being rebuilt or holds no numbers or another type); ALREADY unitsLeft (these units
-  stand under this or a higher version); CONFLICT units unitsVersion (this or a higher version stands with other units); for decreases only
-  CLOSED (the epoch is not open) and INSUFFICIENT_UNITS unitsLeft (fewer are free); APPLIED unitsLeft.
-]]
+-- Purpose: brings the units offered to a stated number under a higher version: relative in effect (stock moves by the difference), absolute
+--   in form, so that repeats and reordered calls are harmless.
+-- KEYS: 1 epoch, 2 sale, 3 stock.
+-- ARGV: 1 units, 2 unitsVersion.
+-- Reply: {word, ...} in this precedence: NOT_PUBLISHED; CLOSED (the sale is being rebuilt or holds no numbers or another type); ALREADY unitsLeft (these units
+--   stand under this or a higher version); CONFLICT units unitsVersion (this or a higher version stands with other units); for decreases only
+--   CLOSED (the epoch is not open) and INSUFFICIENT_UNITS unitsLeft (fewer are free); APPLIED unitsLeft.
+
 --@include include-epoch.lua
 --@include include-sale.lua
 local terms = redis.pcall('HMGET', KEYS[2], 'status', 'units', 'unitsVersion')

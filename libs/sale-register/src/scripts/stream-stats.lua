@@ -1,11 +1,10 @@
 #!lua flags=no-writes
---[[
-Purpose: the state of one partition's stream, at one instant.
-KEYS: 1 stream, 2 dead letters. ARGV: 1 group.
-Reply: {1 group exists or 0, length, lag or false, pending, oldest pending id or false, oldest undelivered id or false, time in
-  Unix milliseconds, dead letters, consumers flat (name, pending, idle ms), foreign groups flat (name, lag or false, pending)}.
-  A key that is missing or no stream counts as nothing.
-]]
+-- Purpose: the state of one partition's stream, at one instant.
+-- KEYS: 1 stream, 2 dead letters. ARGV: 1 group.
+-- Reply: {1 group exists or 0, length, lag or false, pending, oldest pending id or false, oldest undelivered id or false, time in
+--   Unix milliseconds, dead letters, consumers flat (name, pending, idle ms), foreign groups flat (name, lag or false, pending)}.
+--   A key that is missing or no stream counts as nothing.
+
 local stream = KEYS[1]
 local function number_of(reply)
   return type(reply) == 'number' and reply or 0
