@@ -22,6 +22,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface ReadOptions {
   /** False for a process that checks no tokens (the worker): the AUTH_ settings may then be missing. Default true. */
   readonly authRequired?: boolean;
+  /** The port where PORT is not set. Default 3000. */
+  readonly defaultPort?: number;
 }
 
 export type SettingsResult =
@@ -78,12 +80,15 @@ export type GivenSettings = { readonly [N in SettingName]?: z.output<(typeof SCH
  * Checks every setting of the environment at once. Problems and warnings each begin with the setting's name and never repeat a secret or an
  * address. Never throws.
  */
-export function readSettings(env: Environment, { authRequired = true }: ReadOptions = {}): SettingsResult {
+export function readSettings(
+  env: Environment,
+  { authRequired = true, defaultPort = 3000 }: ReadOptions = {},
+): SettingsResult {
   const { given, problems } = checkEach(env);
   const wrong = new Set(problems.map((problem) => problem.split(' ', 1)[0]));
   const production = env['NODE_ENV'] === 'production';
   if (production) problems.push(...missingInProduction(env, authRequired));
-  const settings = assemble(given, production);
+  const settings = assemble(given, production, defaultPort);
   problems.push(
     ...contradictions(given, settings)
       .filter((found) => !found.about.some((name) => wrong.has(name)))
@@ -138,13 +143,13 @@ function missingInProduction(env: Environment, authRequired: boolean): string[] 
   return problems;
 }
 
-function assemble(given: GivenSettings, production: boolean): Settings {
+function assemble(given: GivenSettings, production: boolean, defaultPort: number): Settings {
   const clusterNodes = given.REDIS_CLUSTER_NODES;
   return {
     mode: production ? 'production' : 'development',
     http: {
       host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
-      port: given.PORT ?? 3000,
+      port: given.PORT ?? defaultPort,
       requestTimeoutMs: given.REQUEST_TIMEOUT_MS ?? 1500,
     },
     redis: {

@@ -2,65 +2,47 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiResponse } from '@nestjs/swagger';
 import { ERROR_CATALOGUE, type ErrorCode } from './catalogue/error-catalogue.js';
 import { exampleProblem } from './error-page.html.js';
+import { PROBLEM_SCHEMA_NAME } from './problem.schema.js';
 
-const PROBLEM_SCHEMA = {
-  type: 'object',
-  required: ['type', 'title', 'status', 'detail', 'code', 'requestId'],
-  properties: {
-    type: { type: 'string', description: 'The page of this error' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string', description: 'For people, in the language of Accept-Language (en, zh)' },
-    code: { type: 'string', description: 'The stable machine word' },
-    instance: { type: 'string' },
-    requestId: { type: 'string' },
-    orderId: { type: 'string' },
-    candidateOrderId: { type: 'string' },
-    beginTime: { type: 'string', format: 'date-time' },
-    endTime: { type: 'string', format: 'date-time' },
-    unitsLeft: { type: 'integer' },
-    retryAfter: { type: 'integer', description: 'Seconds; also in Retry-After' },
-    errors: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['detail'],
-        properties: {
-          pointer: { type: 'string' },
-          parameter: { type: 'string' },
-          header: { type: 'string' },
-          detail: { type: 'string' },
-        },
-      },
-    },
-  },
-};
+/** One answer of the OpenAPI document: all error codes of one status, each with its example. */
+export interface ProblemResponse {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { description: string; schema: { type: 'integer' } }>>;
+  readonly content: Readonly<Record<'application/problem+json', { schema: object; examples: Record<string, object> }>>;
+}
 
-/** OpenAPI: the error codes that a call answers with, each with its example, grouped by status. */
-export function ApiProblems(...codes: readonly [ErrorCode, ...ErrorCode[]]): MethodDecorator & ClassDecorator {
+/** The answers for these codes, by status. They refer to the schema named `PROBLEM_SCHEMA_NAME`, which the document must hold. */
+export function problemResponses(codes: Iterable<ErrorCode>): Map<number, ProblemResponse> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of new Set(codes)) {
     const { status } = ERROR_CATALOGUE[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
+  return new Map([...byStatus].map(([status, group]) => [status, problemResponse(group)]));
+}
+
+/** OpenAPI: the error codes of its own that a call answers with. Those that any call may meet are added when the document is made. */
+export function ApiProblems(...codes: readonly [ErrorCode, ...ErrorCode[]]): MethodDecorator & ClassDecorator {
   return applyDecorators(
-    ...[...byStatus].map(([status, group]) =>
-      ApiResponse({
-        status,
-        description: group.map((code) => `${code}: ${ERROR_CATALOGUE[code].title.en}`).join('; '),
-        ...(group.some((code) => ERROR_CATALOGUE[code].retryAfterSeconds !== undefined)
-          ? { headers: { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' as const } } } }
-          : {}),
-        content: {
-          'application/problem+json': {
-            schema: {
-              ...PROBLEM_SCHEMA,
-              properties: { ...PROBLEM_SCHEMA.properties, code: { type: 'string', enum: group } },
-            },
-            examples: Object.fromEntries(group.map((code) => [code, { value: exampleProblem(code) }])),
-          },
-        },
-      }),
-    ),
+    ...[...problemResponses(codes)].map(([status, response]) => ApiResponse({ status, ...response })),
   );
+}
+
+function problemResponse(codes: readonly ErrorCode[]): ProblemResponse {
+  const waits = codes.some((code) => ERROR_CATALOGUE[code].retryAfterSeconds !== undefined);
+  return {
+    description: codes.map((code) => `${code}: ${ERROR_CATALOGUE[code].title.en}`).join('; '),
+    ...(waits ? { headers: { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } } } : {}),
+    content: {
+      'application/problem+json': {
+        schema: {
+          allOf: [
+            { $ref: `#/components/schemas/${PROBLEM_SCHEMA_NAME}` },
+            { type: 'object', properties: { code: { type: 'string', enum: codes } } },
+          ],
+        },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: exampleProblem(code) }])),
+      },
+    },
+  };
 }

@@ -1,5 +1,5 @@
 export { type Language, negotiateLanguage } from './accept-language.js';
-export { ApiProblems } from './api-problems.js';
+export { ApiProblems, type ProblemResponse, problemResponses } from './api-problems.js';
 export type { CatalogueEntry } from './catalogue/catalogue-entry.js';
 export {
   ERROR_CATALOGUE,
@@ -32,3 +32,4 @@ export { type RouteAccess, type RouteFacts, routeFacts } from './route-config.js
 export { LATE, within } from './time-limit.js';
 export { isTrouble } from './trouble.js';
 export { DtoPipe } from './validation.pipe.js';
+export { PROBLEM_SCHEMA, PROBLEM_SCHEMA_NAME } from './problem.schema.js';

@@ -1,0 +1,40 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { AuthModule } from '#auth';
+import { ConfigModule, type Settings } from '#config';
+import { DatabaseModule } from '#database';
+import { HealthModule } from '#health';
+import { HttpModule } from '#http';
+import { OrdersModule } from '#orders';
+import { RedisModule } from '#redis';
+import { SaleRegisterModule } from '#sale-register';
+import { StreamConsumerModule } from '#stream-consumer';
+import { VoucherOrderModule } from '#voucher-order';
+import { VouchersHttpModule } from '#vouchers';
+
+/** The HTTP API and the order consumer in one process. The import list is the architecture, front to back. */
+@Module({})
+export class AppModule {
+  static forRoot(settings: Settings): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        // The door
+        ConfigModule.forRoot(settings),
+        HttpModule,
+        AuthModule,
+        // The request wing: decides and answers
+        VoucherOrderModule,
+        VouchersHttpModule,
+        // Between the wings: the register of rights
+        SaleRegisterModule,
+        RedisModule,
+        // The drain wing: carries what was accepted into the record
+        StreamConsumerModule,
+        OrdersModule,
+        DatabaseModule,
+        // Who watches
+        HealthModule.forApi(),
+      ],
+    };
+  }
+}
