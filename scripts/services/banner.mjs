@@ -24,7 +24,7 @@
  * @param {{ url: string, voucherId: string, buyerToken: string }} purchase
  */
 export function curlLine({ url, voucherId, buyerToken }) {
-  return `curl -i -X POST ${url}/v1/vouchers/${voucherId}/orders -H 'Authorization: Bearer ${buyerToken}'`;
+  return `curl -sS -i -X POST ${url}/v1/vouchers/${voucherId}/orders -H 'Authorization: Bearer ${buyerToken}'`;
 }
 
 /**

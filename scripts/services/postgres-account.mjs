@@ -12,8 +12,25 @@ const NOBODY = 65534;
 const USER_NAMESPACE = ['unshare', '--user', '--map-user=1000', '--map-group=1000', '--'];
 
 /**
+ * Runs as the user, who may still pass through folders that are closed to him.
+ * @param {{ uid: number, gid: number }} user
+ */
+function passingEverywhere({ uid, gid }) {
+  const ids = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  return [
+    'setpriv',
+    ...ids,
+    '--securebits=+no_setuid_fixup',
+    '--inh-caps=+dac_override',
+    '--ambient-caps=+dac_override',
+    '--',
+  ];
+}
+
+/**
  * PostgreSQL refuses to run as root. An ordinary user runs it himself. For root it is an unprivileged user where that user can reach the
- * binaries and the data; where a folder above is closed (such as /root, mode 0700), a user name space in which root's own files belong to uid 1000.
+ * binaries and the data; where a folder above is closed (such as /root, mode 0700), a user name space in which root's own files belong to uid 1000; where
+ * those are forbidden (containers), the unprivileged user with the one capability to pass through closed folders.
  * @param {{ dir: string, bin: string }} places
  * @returns {PostgresAccount}
  */
@@ -21,7 +38,8 @@ export function postgresAccount({ dir, bin }) {
   if (process.getuid?.() !== 0) return { prefix: [], spawn: {}, owner: undefined };
   const user = unprivilegedUser(dir);
   if (canReach(bin, user) && canReach(dirname(dir), user)) return { prefix: [], spawn: user, owner: user };
-  if (userNamespacesWork()) return { prefix: USER_NAMESPACE, spawn: {}, owner: { uid: 0, gid: 0 } };
+  if (works(USER_NAMESPACE)) return { prefix: USER_NAMESPACE, spawn: {}, owner: { uid: 0, gid: 0 } };
+  if (works(passingEverywhere(user))) return { prefix: passingEverywhere(user), spawn: {}, owner: user };
   throw new StartFailure({
     what: 'PostgreSQL cannot run here',
     why: `it refuses to run as root, and other users cannot reach ${canReach(bin, user) ? dirname(dir) : bin}`,
@@ -55,8 +73,9 @@ export function canReach(folder, { uid, gid }) {
   return dirname(folder) === folder || canReach(dirname(folder), { uid, gid });
 }
 
-function userNamespacesWork() {
-  const [command = '', ...args] = USER_NAMESPACE;
+/** @param {string[]} prefix */
+function works(prefix) {
+  const [command = '', ...args] = prefix;
   try {
     execFileSync(command, [...args, 'true'], { stdio: 'ignore' });
     return true;
