@@ -33,6 +33,8 @@ const NEVER_SENT =
   /enableOfflineQueue options is false|None of startup nodes is available|Failed to refresh slots cache|Cluster is ended|ECONNREFUSED|ENOTFOUND|EAI_AGAIN/;
 const LOST_CONNECTION =
   /Connection is closed|Command timed out|Socket timeout|Reached the max retries per request|aborted due to connection close|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|Too many Cluster redirections/;
+/** A right that a script's caller lacks: 7.0 says ERR and the first text, later versions the second. */
+const NO_RIGHT_IN_SCRIPT = /The user executing the script can't|ACL failure in script/;
 const ERROR_WORD = /^-?([A-Z][A-Z0-9]*)(?: |$)/;
 /** An error met inside a script comes wrapped on some servers: `ERR Error running script (...): @user_script:1: -OOM ...`. */
 const WRAPPED_WORD =
@@ -47,6 +49,7 @@ export function classifyRedisError(error: unknown): RedisErrorClass {
     // Inside a script earlier writes may stand; a redirection the driver gave up on had no effect.
     return { sent: true, refused: message.startsWith('Too many'), passing: true, state: wrapped };
   }
+  if (NO_RIGHT_IN_SCRIPT.test(message)) return { sent: true, refused: false, passing: true, state: 'NOPERM' };
   if (LOST_CONNECTION.test(message)) return { sent: true, refused: false, passing: true };
   if (NEVER_SENT.test(message)) return { sent: false, refused: true, passing: true };
   const state = ERROR_WORD.exec(message)?.[1];
