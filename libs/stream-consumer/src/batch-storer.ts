@@ -37,8 +37,8 @@ export class BatchStorer {
     private readonly orders: OrderRepository,
     private readonly pauses: VoucherPauses,
     private readonly settlements: SettlementQueue,
-    /** Hears of each entry that stays pending, to be read again later. */
-    private readonly left: (entryId: string) => void,
+    /** Hears of each order that stays pending, to be read again later, and of the number it was read under. */
+    private readonly left: (held: HeldOrder, epochNumber: number) => void,
   ) {
     this.groupSize = options.batchSize;
   }
@@ -54,7 +54,7 @@ export class BatchStorer {
       if (group.length === 0) continue;
       const outcome = await this.storeGroup(batch, group);
       if (outcome.kind === 'STALE_EPOCH') return { kind: 'STALE', epochNumber: outcome.epochNumber };
-      this.settleGroup(group, outcome.results, counts);
+      this.settleGroup(batch, group, outcome.results, counts);
       const taken = new Set(group);
       batch.orders = batch.orders.filter((held) => !taken.has(held));
     }
@@ -76,8 +76,8 @@ export class BatchStorer {
       const failed = new Set(group);
       batch.orders = batch.orders.filter((held) => !failed.has(held));
       // The others come first next time. One that failed alone is left to a later read, so that it holds up nothing.
-      if (group.length === 1) this.left(group[0]?.entryId ?? '');
-      else batch.orders.push(...group);
+      if (group.length > 1) batch.orders.push(...group);
+      else for (const held of group) this.left(held, batch.epochNumber);
       this.groupSize = nextGroupSize(Math.min(this.groupSize, group.length), false, batchSize);
       throw error;
     }
@@ -88,7 +88,7 @@ export class BatchStorer {
     const nowMs = performance.now();
     batch.orders = batch.orders.filter((held) => {
       if (!this.pauses.isPaused(held.order.voucherId, nowMs)) return true;
-      this.leave(held, counts);
+      this.leave(held, batch, counts);
       return false;
     });
   }
@@ -99,7 +99,12 @@ export class BatchStorer {
     return company.length > 0 ? company.slice(0, this.groupSize) : batch.orders.slice(0, 1);
   }
 
-  private settleGroup(group: readonly HeldOrder[], results: readonly OrderResult[], counts: ConsumeCounts): void {
+  private settleGroup(
+    batch: Batch,
+    group: readonly HeldOrder[],
+    results: readonly OrderResult[],
+    counts: ConsumeCounts,
+  ): void {
     if (results.length !== group.length) throw new Error(`${results.length} results for ${group.length} orders`);
     const decided = new Set<string>();
     const deferred = new Set<string>();
@@ -107,10 +112,10 @@ export class BatchStorer {
     // Where others of the voucher were decided its row is not locked: only that one order had to wait.
     for (const voucherId of decided) this.pauses.succeed(voucherId);
     for (const voucherId of deferred) if (!decided.has(voucherId)) this.pauses.defer(voucherId, performance.now());
-    group.forEach((held, at) => this.settle(held, results[at] as OrderResult, counts));
+    group.forEach((held, at) => this.settle(batch, held, results[at] as OrderResult, counts));
   }
 
-  private settle(held: HeldOrder, result: OrderResult, counts: ConsumeCounts): void {
+  private settle(batch: Batch, held: HeldOrder, result: OrderResult, counts: ConsumeCounts): void {
     const { entryId, order } = held;
     switch (result.kind) {
       case 'STORED':
@@ -132,13 +137,13 @@ export class BatchStorer {
           firstSeenMs: entryTimeMs(entryId),
         });
       case 'DEFERRED':
-        return this.leave(held, counts);
+        return this.leave(held, batch, counts);
     }
   }
 
-  private leave(held: HeldOrder, counts: ConsumeCounts): void {
+  private leave(held: HeldOrder, batch: Batch, counts: ConsumeCounts): void {
     counts.deferred += 1;
     metrics.deferredOrders.inc();
-    this.left(held.entryId);
+    this.left(held, batch.epochNumber);
   }
 }

@@ -46,6 +46,11 @@ export class LostOrders {
     return this.waiting.size;
   }
 
+  /** Looks after an order whose entry is known to be gone. */
+  add(held: HeldOrder): void {
+    this.waiting.set(held.entryId, { held, closed: 0 });
+  }
+
   /**
    * Looks for the batch's entries under the epoch number that holds now. Those that still stand in the stream stay in the batch, as read under that
    * number; the others are taken off it and looked after here. Throws where Redis cannot be asked; the batch is then as it was.
@@ -63,7 +68,7 @@ export class LostOrders {
     }
     const stands = (held: HeldOrder): boolean => standing.get(held.entryId) === held.order.orderId;
     const gone = batch.orders.filter((held) => !stands(held));
-    for (const held of gone) this.waiting.set(held.entryId, { held, closed: 0 });
+    gone.forEach((held) => this.add(held));
     batch.orders = batch.orders.filter(stands);
     batch.epochNumber = epochNumber;
     if (gone.length > 0) this.logger.warn(`partition ${this.partition}: Redis lost ${gone.length} orders in hand`);

@@ -1,10 +1,10 @@
 import { Logger } from '@nestjs/common';
-import { decodeEntry, entryTimeMs } from '#order-stream';
 import type { OrderReader, StockLedger } from '#orders';
 import type { RebuildRegister, SaleRegister } from '#sale-register';
-import type { Batch } from './batch.js';
+import type { Batch, HeldOrder } from './batch.js';
 import { BatchStorer } from './batch-storer.js';
 import { type ConsumeCounts, noCounts } from './consume-counts.js';
+import { Intake } from './intake.js';
 import { LostOrders } from './lost-orders.js';
 import { LoopHealth, type LoopStatus } from './loop-health.js';
 import * as metrics from './metrics.js';
@@ -51,13 +51,12 @@ const MOST_STALE_ANSWERS = 5;
 export class PartitionConsumer {
   private readonly logger = new Logger('StreamConsumer');
   private readonly health: LoopHealth;
-  /** Entries in hand, by id, with the order they hold: a second delivery of the same order is not handled beside the first. */
-  private readonly held = new Map<string, string>();
   private readonly pauses = new VoucherPauses();
   private readonly settlements: SettlementQueue;
   private readonly lost: LostOrders;
   private readonly storer: BatchStorer;
   private readonly input: PartitionReader;
+  private readonly intake: Intake;
 
   private batch: Batch = { epochNumber: 0, orders: [] };
   private ahead: Promise<ReadAhead> | undefined;
@@ -71,7 +70,7 @@ export class PartitionConsumer {
     private readonly options: ConsumerOptions,
   ) {
     const { partition, batchSize } = options;
-    const settled = (entryId: string) => void this.held.delete(entryId);
+    const settled = (entryId: string) => this.intake.settled(entryId);
     this.health = new LoopHealth(partition);
     this.input = new PartitionReader(faces, options);
     this.settlements = new SettlementQueue(partition, faces.log, faces.register, faces.ledger, settled);
@@ -84,12 +83,13 @@ export class PartitionConsumer {
       this.settlements,
       settled,
     );
+    this.intake = new Intake(partition, this.settlements, this.lost);
     this.storer = new BatchStorer(
       { partition, batchSize, maxDeliveries: options.maxDeliveries },
       faces.orders,
       this.pauses,
       this.settlements,
-      (entryId) => this.leave(entryId),
+      (held, epochNumber) => this.leave(held, epochNumber),
     );
     this.dropOwnName = () => faces.log.dropIdleConsumer(partition, options.name, 0);
   }
@@ -128,7 +128,7 @@ export class PartitionConsumer {
       name: this.options.name,
       ...loop,
       lastError: loop.lastError ?? (trouble === undefined ? undefined : describeError(trouble)),
-      inHand: this.held.size,
+      inHand: this.intake.size,
       unsettled: this.settlements.size + this.lost.size,
       lockedVouchers: this.pauses.size,
     };
@@ -192,43 +192,8 @@ export class PartitionConsumer {
     const read = ahead === undefined ? { result: await this.input.read(wait) } : await ahead;
     if ('error' in read) throw read.error;
     this.health.beat();
-    this.takeIn(read.result, counts);
+    this.batch = this.intake.take(read.result, counts);
     return read.result.source;
-  }
-
-  /** Decodes what was read: orders into the batch, everything else on its way to be settled. */
-  private takeIn(read: ReadResult, counts: ConsumeCounts): void {
-    this.batch = { epochNumber: read.epochNumber, orders: [] };
-    for (const entry of read.entries) {
-      const decoded = decodeEntry(entry);
-      const { entryId } = entry;
-      const holds = decoded.kind === 'ORDER' ? decoded.order.orderId : '';
-      // In hand already; one that vanished meanwhile ends as the order in hand does.
-      if (decoded.kind === 'VANISHED' ? this.held.has(entryId) : this.held.get(entryId) === holds) continue;
-      this.held.set(entryId, holds);
-      counts.read += 1;
-      const deliveries = read.deliveries.get(entryId) ?? 1;
-      switch (decoded.kind) {
-        case 'ORDER':
-          this.batch.orders.push({ entryId, order: decoded.order, fields: entry.fields ?? {}, deliveries });
-          break;
-        case 'MALFORMED':
-          this.settlements.deadLetter('MALFORMED', {
-            entryId,
-            cause: `MALFORMED: ${decoded.cause}`,
-            fields: decoded.fields,
-            deliveries,
-            firstSeenMs: entryTimeMs(entryId),
-          });
-          break;
-        case 'VANISHED':
-          counts.vanished += 1;
-          metrics.vanishedEntries.inc();
-          this.health.note(`pending entry ${entryId} vanished from the stream; acknowledged`);
-          this.settlements.acknowledge(entryId);
-          break;
-      }
-    }
   }
 
   private async store(counts: ConsumeCounts): Promise<void> {
@@ -249,8 +214,10 @@ export class PartitionConsumer {
   }
 
   /** The entry stays pending, to be read again when the first locked voucher may be tried again. */
-  private leave(entryId: string): void {
-    this.held.delete(entryId);
+  private leave(held: HeldOrder, epochNumber: number): void {
+    this.intake.left(held, epochNumber);
+    // A pass by hand looks once.
+    if (this.loop === undefined) return;
     const nowMs = performance.now();
     this.input.plan.recheckOwnPending(this.pauses.nextEndMs() ?? nowMs + pauseMs(4, Math.random()));
   }

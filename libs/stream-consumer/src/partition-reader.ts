@@ -14,6 +14,8 @@ export interface ReadResult {
   /** The partition's epoch number as it was known before the read. */
   readonly epochNumber: number;
   readonly entries: readonly RawEntry[];
+  /** Ids that were pending and that the server dropped from the pending list because their entries are gone. */
+  readonly vanished: readonly string[];
   /** How often the entry was handed out; an id that is missing was handed out once. */
   readonly deliveries: ReadonlyMap<string, number>;
 }
@@ -52,7 +54,7 @@ export class PartitionReader {
   private closed = false;
   private groupKnown = false;
   private repairs = 0;
-  private tidyAtMs = 0;
+  private tidyAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly faces: ReaderFaces,
@@ -92,13 +94,13 @@ export class PartitionReader {
         // Orders that only waited for a lock are above suspicion, however often they were looked at.
         const deliveries = source.first ? await deliveriesOf(group, entries) : new Map<string, number>();
         this.plan.ownPendingRead(entries.at(-1)?.entryId);
-        return { source: source.kind, epochNumber, entries, deliveries };
+        return { source: source.kind, epochNumber, entries, vanished: [], deliveries };
       }
       case 'CLAIM':
         return this.claim(group, source.cursor, epochNumber);
       case 'NEW': {
         const entries = await group.readNew(batchSize, wait ? source.blockMs : 0);
-        return { source: source.kind, epochNumber, entries, deliveries: new Map() };
+        return { source: source.kind, epochNumber, entries, vanished: [], deliveries: new Map() };
       }
     }
   }
@@ -107,21 +109,20 @@ export class PartitionReader {
     const { claimMinIdleMs, batchSize, partition } = this.options;
     const claim = await group.claimIdle(cursor, claimMinIdleMs, batchSize);
     this.plan.claimed(claim.cursor, performance.now());
-    if (claim.vanished.length > 0) {
-      metrics.vanishedEntries.inc(claim.vanished.length);
-      this.logger.warn(`partition ${partition}: pending entries vanished from the stream: ${some(claim.vanished)}`);
-    }
     if (claim.entries.length > 0) {
       metrics.claimedEntries.inc(claim.entries.length);
       this.logger.log(`partition ${partition}: took over ${claim.entries.length} entries of silent consumers`);
     }
-    await this.dropIdleConsumers(group);
+    await this.tidy(group);
     const deliveries = await deliveriesOf(group, claim.entries);
-    return { source: 'CLAIM', epochNumber, entries: claim.entries, deliveries };
+    return { source: 'CLAIM', epochNumber, ...claim, deliveries };
   }
 
-  /** Removes names that were silent for long and own nothing; the server checks both in the same script. Never a reason to stop work. */
-  private async dropIdleConsumers(group: GroupReader): Promise<void> {
+  /**
+   * Now and then: removes names that were silent for long and own nothing (the server checks both in the same script), and finished entries that no
+   * acknowledgement removed. Never a reason to stop work.
+   */
+  private async tidy(group: GroupReader): Promise<void> {
     const { partition, claimMinIdleMs, name } = this.options;
     if (performance.now() < this.tidyAtMs) return;
     this.tidyAtMs = performance.now() + claimMinIdleMs;
@@ -131,8 +132,9 @@ export class PartitionReader {
         if (consumer.name === name || consumer.pending > 0 || consumer.idleMs < minIdleMs) continue;
         await this.faces.log.dropIdleConsumer(partition, consumer.name, minIdleMs);
       }
+      await this.faces.log.acknowledge(partition, []);
     } catch (error) {
-      this.logger.warn(`partition ${partition}: stale consumer names were not removed: ${describeError(error)}`);
+      this.logger.warn(`partition ${partition}: stream and names were not tidied: ${describeError(error)}`);
     }
   }
 
@@ -149,7 +151,7 @@ export class PartitionReader {
     this.logger.warn(`partition ${partition}: stream or group is missing; created from the beginning`);
     await this.ensureGroup();
     const epochNumber = this.epochNumber ?? (await this.faces.orders.epochNumber(partition));
-    return { source: 'OWN_PENDING', epochNumber, entries: [], deliveries: new Map() };
+    return { source: 'OWN_PENDING', epochNumber, entries: [], vanished: [], deliveries: new Map() };
   }
 
   private async openReader(): Promise<GroupReader> {
@@ -186,8 +188,4 @@ function becomesReady(connection: RedisConnection): Promise<void> {
 
 async function deliveriesOf(group: GroupReader, entries: readonly RawEntry[]): Promise<Map<string, number>> {
   return entries.length === 0 ? new Map() : group.deliveries(entries.map(({ entryId }) => entryId));
-}
-
-function some(ids: readonly string[]): string {
-  return ids.length <= 5 ? ids.join(', ') : `${ids.slice(0, 5).join(', ')} and ${ids.length - 5} more`;
 }

@@ -47,6 +47,7 @@ export class ReadPlan {
   /** Read all own pending entries before anything else: some may have been handed out in a reply that was lost. */
   restart(): void {
     this.ownPending = { afterId: BEGINNING, first: true };
+    this.recheckAtMs = undefined;
   }
 
   /** Some own entries were left pending: look at them again at that instant, or earlier if asked for earlier. */
