@@ -16,7 +16,10 @@ const DEFERRED: OrderResult = { kind: 'DEFERRED' };
 /** What of a batch is settled, and which groups are still to be tried. */
 export class BatchProgress {
   private readonly settled: (OrderResult | undefined)[];
+  /** A stack: what was pushed last is tried first. */
   private readonly groups: Group[];
+  /** Positions of orders that are to be judged alone, after all groups, oldest first. */
+  private readonly alone: number[] = [];
   private troubleEndsMs: number | undefined;
 
   constructor(
@@ -31,7 +34,10 @@ export class BatchProgress {
   next(): Group | undefined {
     if (this.troubleEndsMs !== undefined && performance.now() > this.troubleEndsMs) {
       for (const group of this.groups.splice(0)) this.defer(group);
+      for (const position of this.alone.splice(0)) this.settled[position] = DEFERRED;
     }
+    const oldest = this.groups.length === 0 ? this.alone.shift() : undefined;
+    if (oldest !== undefined) this.push('ALONE', [oldest]);
     return this.groups.pop();
   }
 
@@ -60,15 +66,16 @@ export class BatchProgress {
     this.push(group.kind, group.positions.slice(0, middle));
   }
 
-  /** Orders of these vouchers go one by one, oldest first, after the others of the group. */
+  /** Orders of these vouchers go one by one, oldest first, after all others of the batch. */
   oneByOne(group: Group, vouchers: ReadonlySet<string>): void {
-    const short = group.positions.filter((position) => vouchers.has(this.order(position).voucherId));
-    short.sort((a, b) => byAge(this.order(b), this.order(a)));
-    for (const position of short) this.push('ALONE', [position]);
-    this.push(
-      group.kind,
-      group.positions.filter((position) => !vouchers.has(this.order(position).voucherId)),
-    );
+    const others: number[] = [];
+    for (const position of group.positions) {
+      if (vouchers.has(this.order(position).voucherId)) this.alone.push(position);
+      else others.push(position);
+    }
+    // Ties keep the order of the batch.
+    this.alone.sort((a, b) => byAge(this.order(a), this.order(b)) || a - b);
+    this.push(group.kind, others);
   }
 
   /** Each voucher of the group by itself, in no fixed order: where the time does not suffice for all, it is not always the same that wait. */
