@@ -5,6 +5,7 @@ import { DatabaseModule } from '#database';
 import { HealthModule } from '#health';
 import { HttpModule } from '#http';
 import { OrdersModule } from '#orders';
+import { ReconciliationHttpModule, ReconciliationWatchModule } from '#reconciliation';
 import { RedisModule } from '#redis';
 import { SaleRegisterModule } from '#sale-register';
 import { StreamConsumerModule } from '#stream-consumer';
@@ -32,7 +33,9 @@ export class AppModule {
         StreamConsumerModule,
         OrdersModule,
         DatabaseModule,
-        // Who watches
+        // Who watches, mends and tells
+        ReconciliationWatchModule,
+        ReconciliationHttpModule,
         HealthModule.forApi(),
       ],
     };
