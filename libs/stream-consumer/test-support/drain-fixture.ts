@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import pg from 'pg';
+import { inject } from 'vitest';
 import { ConfigModule, readSettings, type Settings } from '#config';
 import { Database } from '#database';
 import { OrderReader, OrderRepository, StockLedger } from '#orders';
@@ -163,6 +164,34 @@ export class DrainFixture {
       await this.redis.xclaim(this.stream, this.group, ghost, 0, ...ids, 'IDLE', idleMs, 'JUSTID');
     }
     return ids;
+  }
+
+  /** Cuts every connection of the product to the database and refuses new ones, until `databaseBack`. */
+  async databaseAway(): Promise<void> {
+    const { rows } = await this.sql.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    await this.asAdmin(async (admin, name) => {
+      await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+      await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> $2', [
+        name,
+        rows[0]?.pid,
+      ]);
+    });
+  }
+
+  /** Ends the outage; resolves when all processes are connected again. */
+  async databaseBack(): Promise<void> {
+    await this.asAdmin((admin, name) => admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`));
+    for (const module of this.modules) await module.get(Database).whenReady(20_000);
+  }
+
+  private async asAdmin(work: (admin: pg.Client, name: string) => Promise<unknown>): Promise<void> {
+    const admin = new pg.Client({ connectionString: inject('postgresUrl') });
+    await admin.connect();
+    try {
+      await work(admin, new URL(this.home.url).pathname.slice(1));
+    } finally {
+      await admin.end();
+    }
   }
 
   /** Has every entry of the stream delivered once more. */
