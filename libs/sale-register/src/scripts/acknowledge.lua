@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Purpose: acknowledges finished entries, and removes from the stream what every group has finished. The bound is read and used in one
 --   call: read in a separate one it would delete work that was handed out in between.
 -- KEYS: 1 stream.
