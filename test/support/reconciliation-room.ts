@@ -58,10 +58,10 @@ export class ReconciliationRoom {
   }
 
   /** Another process on the same stores. `watching` adds EpochWatch and the periodic job, which start by themselves. */
-  async process({ watching = false, waits = true } = {}): Promise<TestingModule> {
+  async process({ watching = false, waits = true, settings = this.settings } = {}): Promise<TestingModule> {
     const imports = [StreamConsumerModule, watching ? ReconciliationWatchModule : ReconciliationModule];
     const module = await Test.createTestingModule({
-      imports: [ConfigModule.forRoot(this.settings), ...imports],
+      imports: [ConfigModule.forRoot(settings), ...imports],
     }).compile();
     this.modules.push(module);
     await module.init();
