@@ -3,7 +3,7 @@ export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly o
 
 /**
  * A question to a dependency that many callers ask at once: there is one question on its way at any time, each caller waits for its answer for at
- * most `limitMs`, and an answer younger than `maxAgeMs` is given again. `read` never rejects.
+ * most `limitMs`, and a good answer younger than `maxAgeMs` is given again. `read` never rejects.
  */
 export class SharedProbe<T> {
   private running: Promise<Reading<T>> | undefined;
@@ -31,7 +31,7 @@ export class SharedProbe<T> {
 
   private async run(): Promise<Reading<T>> {
     const reading = await this.answer();
-    this.recent = { reading, atMs: performance.now() };
+    if (reading.ok) this.recent = { reading, atMs: performance.now() };
     this.running = undefined;
     return reading;
   }

@@ -2,6 +2,15 @@ import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
 import { readableLines } from './readable-lines.js';
 
+/** The framework's own lines about modules and routes, the same at every start. */
+const FRAMEWORK_CONTEXTS = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+]);
+
 /** Nest's logger on pino: one JSON object per line, or readable lines where a person watches. Contexts become `context`, stacks `stack`. */
 export class PinoLogger implements LoggerService {
   private readonly pino: Logger;
@@ -11,7 +20,7 @@ export class PinoLogger implements LoggerService {
   }
 
   log(message: unknown, ...parts: unknown[]): void {
-    this.write('info', message, parts);
+    this.write(FRAMEWORK_CONTEXTS.has(String(parts.at(-1))) ? 'debug' : 'info', message, parts);
   }
   warn(message: unknown, ...parts: unknown[]): void {
     this.write('warn', message, parts);
