@@ -60,12 +60,11 @@ export function nodeOptions(name: string, timeouts: ConnectionTimeouts): RedisOp
   };
 }
 
-/** The same policy for a cluster. Redirections are followed by the driver: a redirected command had no effect. */
+/** The same policy for a cluster, for FailFastCluster. Redirections are followed by the driver: a redirected command had no effect. */
 export function clusterOptions(name: string, timeouts: ConnectionTimeouts): ClusterOptions {
   // The driver sets these two for the nodes itself: a node is connected on first use, and forgotten when it is lost.
   const { retryStrategy: _retry, enableOfflineQueue: _queue, ...redisOptions } = nodeOptions(name, timeouts);
   return {
-    enableOfflineQueue: false,
     clusterRetryStrategy: (attempt) => reconnectDelayMs(attempt),
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { Cluster, Redis } from 'ioredis';
+import { type Cluster, Redis } from 'ioredis';
 import { SETTINGS, type Settings } from '#config';
 import {
   blockingTimeouts,
@@ -9,6 +9,7 @@ import {
   nodeOptions,
 } from './connection-options.js';
 import { ConnectionWatch } from './connection-watch.js';
+import { FailFastCluster } from './fail-fast-cluster.js';
 
 /** A connection to a single node or to a cluster: same commands, and both reject at once where no answer can come. */
 export type RedisConnection = Redis | Cluster;
@@ -69,7 +70,7 @@ export class RedisConnections implements OnApplicationShutdown {
     const connection =
       clusterNodes === undefined
         ? new Redis(url ?? 'redis://127.0.0.1:6379', nodeOptions(name, timeouts))
-        : new Cluster([...clusterNodes], clusterOptions(name, timeouts));
+        : new FailFastCluster([...clusterNodes], clusterOptions(name, timeouts));
     const watch = new ConnectionWatch(name, this.logger);
     watch.follow(connection);
     this.open.set(connection, watch);
