@@ -39,6 +39,8 @@ export class BatchStorer {
     private readonly settlements: SettlementQueue,
     /** Hears of each order that stays pending, to be read again later, and of the number it was read under. */
     private readonly left: (held: HeldOrder, epochNumber: number) => void,
+    /** Called before each transaction: the work is alive. */
+    private readonly beat: () => void,
   ) {
     this.groupSize = options.batchSize;
   }
@@ -63,6 +65,7 @@ export class BatchStorer {
 
   private async storeGroup(batch: Batch, group: readonly HeldOrder[]) {
     const { partition, batchSize } = this.options;
+    this.beat();
     metrics.batchSize.observe(group.length);
     try {
       const outcome = await this.orders.createOrders({

@@ -90,6 +90,7 @@ export class PartitionConsumer {
       this.pauses,
       this.settlements,
       (held, epochNumber) => this.leave(held, epochNumber),
+      () => this.health.beat(),
     );
     this.dropOwnName = () => faces.log.dropIdleConsumer(partition, options.name, 0);
   }
