@@ -23,6 +23,17 @@ export const SALE_ERRORS = {
     cause: 'It was redriven or discarded before, or the id was never given out.',
     remedy: 'List the dead letters again with GET /v1/admin/dead-letters.',
   },
+  DEAD_LETTER_NOT_REDRIVABLE: {
+    status: 409,
+    title: { en: 'Dead letter cannot be tried again', zh: '死信无法重试' },
+    detail: {
+      en: 'This dead letter holds no order that could be stored; discard it.',
+      zh: '该死信不含可处理的订单,请丢弃。',
+    },
+    cause:
+      'Its fields are no order, its order id belongs to another order, or its buyer’s mark no longer holds the order, so that no unit stands behind it.',
+    remedy: 'Discard it with POST /v1/admin/dead-letters/<id>/discard.',
+  },
   NOT_STARTED: {
     status: 409,
     title: { en: 'Sale not started', zh: '秒杀尚未开始' },
