@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { AuthModule } from '#auth';
 import { ConfigModule, type Settings } from '#config';
 import { DatabaseModule } from '#database';
+import { DeadLettersModule } from '#dead-letters';
 import { HealthModule } from '#health';
 import { HttpModule } from '#http';
 import { OrdersModule } from '#orders';
@@ -36,6 +37,7 @@ export class AppModule {
         // Who watches, mends and tells
         ReconciliationWatchModule,
         ReconciliationHttpModule,
+        DeadLettersModule,
         HealthModule.forApi(),
       ],
     };
