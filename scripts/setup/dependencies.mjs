@@ -27,7 +27,7 @@ export function dependenciesAreInstalled(root) {
 }
 
 /**
- * @typedef {{ version?: string, optional?: boolean, peer?: boolean, link?: boolean, os?: string[], cpu?: string[] }} LockEntry
+ * @typedef {{ version?: string, optional?: boolean, peer?: boolean, link?: boolean, os?: string[], cpu?: string[], libc?: string[] }} LockEntry
  * @typedef {{ packages?: Record<string, LockEntry> }} Lock
  */
 
@@ -52,9 +52,9 @@ export function installedMatchesLock(lock, installed, host = { platform: process
  * @param {LockEntry} entry
  * @param {{ platform: string, arch: string }} host
  */
-function fits({ os, cpu }, { platform, arch }) {
-  // An optional package that names no platform comes with one that does.
-  if (os === undefined && cpu === undefined) return false;
+function fits({ os, cpu, libc }, { platform, arch }) {
+  // One that names no platform comes with one that does; of two that differ by the C library only one is installed.
+  if (libc !== undefined || (os === undefined && cpu === undefined)) return false;
   return (os === undefined || os.includes(platform)) && (cpu === undefined || cpu.includes(arch));
 }
 
