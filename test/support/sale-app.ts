@@ -12,9 +12,7 @@ import { EpochRegister } from '#sale-register';
 import { VoucherOrderModule } from '#voucher-order';
 import { VouchersHttpModule } from '#vouchers';
 import { createTestDatabase, TestRedis } from './services.js';
-import { TEST_SECRET, tokenOf } from './tokens.js';
-
-import { ADMIN, tokenOf } from './tokens.js';
+import { ADMIN, TEST_SECRET, tokenOf } from './tokens.js';
 
 export { ADMIN, tokenOf };
 
