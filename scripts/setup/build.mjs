@@ -6,7 +6,7 @@ import { StartFailure } from './start-failure.mjs';
 
 const STAMP = 'dist/.built-sources';
 const FOLDERS = ['apps', 'libs', 'scripts'];
-const FILES = ['package.json', 'package-lock.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.scripts.json'];
+const FILES = ['package.json', 'package-lock.json', 'nest-cli.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 /** Compilers' messages without colour codes, for the log and the screen. */
 const PLAIN = { NO_COLOR: '1', FORCE_COLOR: undefined };
@@ -28,7 +28,12 @@ export function buildIsFresh(root) {
 export async function build(root, { logFile, signal }) {
   const hash = sourcesHash(root);
   rmSync(join(root, 'dist'), { recursive: true, force: true });
-  const { code, tail } = await runCommand('npm', ['run', '--silent', 'build'], { cwd: root, env: PLAIN, logFile, signal });
+  const { code, tail } = await runCommand('npm', ['run', '--silent', 'build'], {
+    cwd: root,
+    env: PLAIN,
+    logFile,
+    signal,
+  });
   if (code !== 0) {
     throw new StartFailure({
       what: 'The build failed',
