@@ -1,7 +1,7 @@
 import { Controller, Get, HttpCode, Injectable, Param, type PipeTransform, Post, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import { CurrentUser, type Identity, Roles } from '#auth';
-import { IgnoreBody, invalidArgument, ProblemException } from '#http';
+import { ApiProblems, IgnoreBody, invalidArgument, ProblemException } from '#http';
 import {
   DeadLetterDecisionModel,
   DeadLetterPageModel,
@@ -53,6 +53,7 @@ export class DeadLettersController {
   })
   @ApiParam(LETTER_ID)
   @ApiOkResponse({ type: DeadLetterDecisionModel })
+  @ApiProblems('DEAD_LETTER_NOT_FOUND', 'DEAD_LETTER_NOT_REDRIVABLE')
   async redrive(
     @CurrentUser() caller: Identity,
     @Param('id', LetterIdParam) key: DeadLetterKey,
@@ -74,6 +75,7 @@ export class DeadLettersController {
   })
   @ApiParam(LETTER_ID)
   @ApiOkResponse({ type: DeadLetterDecisionModel })
+  @ApiProblems('DEAD_LETTER_NOT_FOUND')
   async discard(
     @CurrentUser() caller: Identity,
     @Param('id', LetterIdParam) key: DeadLetterKey,

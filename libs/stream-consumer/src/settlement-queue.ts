@@ -41,6 +41,8 @@ export class SettlementQueue {
   private readonly releases = new Map<string, PendingRelease>();
   private readonly letters = new Map<string, PendingLetter>();
   private readonly finished = new Set<string>();
+  /** Letters were written: their entries are finished, and to be removed with the next acknowledgement. */
+  private lettersWritten = false;
   private readonly lines: NewLedgerEntry[] = [];
   private readonly steps = { release: new Step(), letter: new Step(), acknowledge: new Step(), ledger: new Step() };
 
@@ -79,7 +81,7 @@ export class SettlementQueue {
     const { release, letter, acknowledge, ledger } = this.steps;
     if (this.releases.size > 0 && (force || release.isDue(nowMs))) await release.run(nowMs, this.releaseAll(counts));
     if (this.letters.size > 0 && (force || letter.isDue(nowMs))) await letter.run(nowMs, this.writeLetters(counts));
-    if (this.finished.size > 0 && (force || acknowledge.isDue(nowMs)))
+    if ((this.finished.size > 0 || this.lettersWritten) && (force || acknowledge.isDue(nowMs)))
       await acknowledge.run(nowMs, this.acknowledgeAll(counts));
     if (this.lines.length > 0 && (force || ledger.isDue(nowMs))) await ledger.run(nowMs, this.writeLedger());
     return this.trouble;
@@ -132,6 +134,7 @@ export class SettlementQueue {
       this.letters.delete(record.entryId);
       this.settled(record.entryId);
       if (outcome.kind !== 'WRITTEN') return;
+      this.lettersWritten = true;
       counts.deadLettered += 1;
       metrics.deadLetters.inc({ cause: kind });
     });
@@ -139,7 +142,7 @@ export class SettlementQueue {
 
   private async acknowledgeAll(counts: ConsumeCounts): Promise<void> {
     const ids = [...this.finished];
-    for (let at = 0; at < ids.length; at += ACKNOWLEDGED_AT_ONCE) {
+    for (let at = 0; at === 0 || at < ids.length; at += ACKNOWLEDGED_AT_ONCE) {
       const portion = ids.slice(at, at + ACKNOWLEDGED_AT_ONCE);
       counts.acknowledged += (await this.log.acknowledge(this.partition, portion)).acknowledged;
       for (const entryId of portion) {
@@ -147,6 +150,7 @@ export class SettlementQueue {
         this.settled(entryId);
       }
     }
+    this.lettersWritten = false;
   }
 }
 

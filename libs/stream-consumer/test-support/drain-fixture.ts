@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type Type } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -30,12 +30,13 @@ export class DrainFixture {
     private readonly home: { url: string; destroy: () => Promise<void> },
     readonly sql: pg.Client,
     readonly settings: Settings,
+    private readonly rooms: readonly Type[],
   ) {}
 
-  /** `redisArgs` are redis-server arguments; consumers are off unless overridden. */
-  static async start(overrides: ConsumerOverrides = {}, redisArgs: string[] = []): Promise<DrainFixture> {
+  /** Consumers are off unless overridden; `rooms` are further modules of every process. */
+  static async start(overrides: ConsumerOverrides = {}, rooms: readonly Type[] = []): Promise<DrainFixture> {
     Logger.overrideLogger(false);
-    const [server, home] = await Promise.all([TestRedis.start(redisArgs), createTestDatabase()]);
+    const [server, home] = await Promise.all([TestRedis.start(), createTestDatabase()]);
     const read = readSettings({
       REDIS_URL: server.url,
       DATABASE_URL: home.url,
@@ -47,7 +48,7 @@ export class DrainFixture {
     const settings = { ...read.settings, consumer: { ...read.settings.consumer, ...overrides } };
     const sql = new pg.Client({ connectionString: home.url });
     await sql.connect();
-    const fixture = new DrainFixture(server, home, sql, settings);
+    const fixture = new DrainFixture(server, home, sql, settings, rooms);
     await fixture.process();
     await fixture.openEpoch();
     return fixture;
@@ -57,7 +58,7 @@ export class DrainFixture {
   async process(overrides: ConsumerOverrides = {}): Promise<TestingModule> {
     const settings = { ...this.settings, consumer: { ...this.settings.consumer, ...overrides } };
     const module = await Test.createTestingModule({
-      imports: [ConfigModule.forRoot(settings), StreamConsumerModule],
+      imports: [ConfigModule.forRoot(settings), StreamConsumerModule, ...this.rooms],
     }).compile();
     this.modules.push(module);
     await module.init();
@@ -77,6 +78,11 @@ export class DrainFixture {
     const [module] = this.modules;
     if (module === undefined) throw new Error('no process is running');
     return module;
+  }
+
+  /** A provider of the first process. */
+  get<T>(type: Type<T>): T {
+    return this.first.get(type);
   }
 
   get consumer(): StreamConsumer {
