@@ -18,13 +18,17 @@ export interface ConnectionTimeouts {
 export function commandTimeouts(requestTimeoutMs: number): ConnectionTimeouts {
   return {
     commandTimeoutMs: Math.max(1, Math.floor(requestTimeoutMs * 0.8)),
-    socketTimeoutMs: Math.ceil(requestTimeoutMs * 1.1),
+    socketTimeoutMs: aLittleAbove(requestTimeoutMs),
   };
 }
 
 /** Timeouts of a connection that blocks for `blockMs`: longer than the block by the time an answer may take. */
 export function blockingTimeouts(blockMs: number, requestTimeoutMs: number): ConnectionTimeouts {
-  return { commandTimeoutMs: undefined, socketTimeoutMs: blockMs + Math.ceil(requestTimeoutMs * 1.1) };
+  return { commandTimeoutMs: undefined, socketTimeoutMs: blockMs + aLittleAbove(requestTimeoutMs) };
+}
+
+function aLittleAbove(requestTimeoutMs: number): number {
+  return requestTimeoutMs + Math.ceil(requestTimeoutMs / 10);
 }
 
 /** Pause before the n-th attempt: doubles up to a second, with jitter so that processes do not return in step. */

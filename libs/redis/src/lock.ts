@@ -1,3 +1,5 @@
+// Builds that reach this file by import alone must find the ambient types too; there is no module to import.
+// eslint-disable-next-line @typescript-eslint/triple-slash-reference
 /// <reference path="./redlock.d.ts" />
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import Redlock, { type Lock } from 'redlock';

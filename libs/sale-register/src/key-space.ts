@@ -3,11 +3,7 @@ import { SETTINGS, type Settings } from '#config';
 import { isCanonicalId } from '#order-stream';
 
 /** The three keys of one voucher's sale. */
-export interface SaleKeys {
-  readonly sale: string;
-  readonly stock: string;
-  readonly marks: string;
-}
+export type SaleKeys = Readonly<Record<'sale' | 'stock' | 'marks', string>>;
 
 /** Every key name of the register, and the only place that makes one. The hash tag `{p}` keeps all keys of one decision in one slot. */
 @Injectable()

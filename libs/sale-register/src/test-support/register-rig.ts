@@ -45,7 +45,7 @@ export function rigSettings(given: RigSettings): Settings {
     },
     shutdownTimeoutMs: 10_000,
     logLevel: 'info',
-  } as Settings;
+  };
 }
 
 /** All faces of the register on one set of connections, wired as the module wires them. */

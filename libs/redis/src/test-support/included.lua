@@ -1,0 +1,3 @@
+#!lua
+-- Purpose: included by number.lua. KEYS, ARGV: none. Reply: none.
+local word = 'included'
