@@ -24,6 +24,7 @@ afterAll(async () => {
 
 const create = (body: unknown, headers: Record<string, string> = {}, on = app): Promise<Answer> =>
   on.call('POST', '/v1/vouchers', { as: ADMIN, body, headers });
+const voucherIdOf = ({ json }: Answer): string => (json as { voucherId: string }).voucherId;
 const see = async (voucherId: string): Promise<Record<string, unknown>> =>
   (await app.call('GET', `/v1/vouchers/${voucherId}`)).json as Record<string, unknown>;
 
@@ -471,7 +472,7 @@ describe('Idempotency-Key', () => {
   it('puts the voucher on sale and applies the units where the first call ended between the two stores', async () => {
     const named = key();
     const body = voucherTerms();
-    const voucherId = (await create(body, named)).json.voucherId as string;
+    const voucherId = voucherIdOf(await create(body, named));
     const change = key();
     await app.restock(voucherId, 2, change);
     const partition = (await row(voucherId))?.partition_id ?? 0;
@@ -492,7 +493,7 @@ describe('Idempotency-Key', () => {
   it('is refused with 422 for another body, another call and another voucher; another caller has keys of his own', async () => {
     const named = key();
     const body = voucherTerms();
-    const voucherId = (await create(body, named)).json.voucherId as string;
+    const voucherId = voucherIdOf(await create(body, named));
     expect((await create({ ...body, title: 'other' }, named)).json).toMatchObject({
       code: 'IDEMPOTENCY_KEY_REUSED',
       status: 422,

@@ -48,6 +48,7 @@ export class StockChangeService {
       delta > 0
         ? await this.increase(voucherId, delta, actor, call)
         : await this.decrease(voucherId, delta, actor, call);
+    this.reader.forget(voucherId);
     if (answer.status === REFUSED) {
       throw new ProblemException('INSUFFICIENT_UNITS', { unitsLeft: answer.body.unitsLeft });
     }
@@ -91,7 +92,8 @@ export class StockChangeService {
         }
         const append: AppendToLedger = (entry) => this.ledger.append(manager, entry);
         await this.store(session, append, record, changed, 'units added', actor);
-        const then = live === undefined ? undefined : { ...live, unitsLeft: live.unitsLeft + delta };
+        const { units } = changed.sale;
+        const then = live === undefined ? undefined : { ...live, units, unitsLeft: live.unitsLeft + delta };
         return { status: 200, body: voucherView(changed, then) };
       }),
     );
@@ -126,7 +128,7 @@ export class StockChangeService {
         if (taken.changed === undefined) return { status: REFUSED, body: { unitsLeft: taken.unitsLeft } };
         const append: AppendToLedger = (entry) => this.ledger.append(manager, entry);
         await this.store(session, append, record, taken.changed, 'units withdrawn', actor);
-        const live = { unitsLeft: taken.unitsLeft, nowMs: record.nowMs };
+        const live = { units: taken.changed.sale.units, unitsLeft: taken.unitsLeft, nowMs: record.nowMs };
         return { status: 200, body: voucherView(taken.changed, live) };
       }),
     );

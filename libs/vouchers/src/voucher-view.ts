@@ -4,11 +4,13 @@ import type { SaleRecord, VoucherStatus, VoucherView } from './voucher.types.js'
 
 /** What the register says about a sale at one instant of its clock. */
 export interface LiveSale {
+  /** Units offered. */
+  readonly units: number;
   readonly unitsLeft: number;
   readonly nowMs: number;
 }
 
-/** The voucher as people see it: units left and time from the register, from the database where the register cannot say. */
+/** The voucher as people see it: units and time from the register, from the database where the register cannot say. */
 export function voucherView(record: VoucherRecord, live?: LiveSale): VoucherView {
   const { sale } = record;
   const unitsLeft = Math.max(0, live?.unitsLeft ?? sale.stock);
@@ -21,7 +23,7 @@ export function voucherView(record: VoucherRecord, live?: LiveSale): VoucherView
     ...(record.rules === undefined ? {} : { rules: record.rules }),
     payValue: record.payValue,
     actualValue: record.actualValue,
-    stock: sale.units,
+    stock: live?.units ?? sale.units,
     unitsLeft,
     beginTime: formatIsoTime(sale.beginMs),
     endTime: formatIsoTime(sale.endMs),

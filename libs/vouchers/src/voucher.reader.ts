@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { SETTINGS, type Settings } from '#config';
 import { DatabaseUnavailableError } from '#database';
 import { LATE, within } from '#http';
@@ -14,9 +15,17 @@ export const VOUCHER_PAGE_SIZE = 100;
 /** Most sales that one call reads. */
 export const SALES_PAGE_SIZE = 1_000;
 
+const REMEMBER_MS = 1_000;
+const REMEMBERED_VOUCHERS = 10_000;
+
 /** Reads vouchers: the record, with live numbers of the register. */
 @Injectable()
 export class VoucherReader {
+  private readonly remembered = new LRUCache<
+    string,
+    Promise<{ readonly record: VoucherRecord | undefined; readonly atMs: number }>
+  >({ max: REMEMBERED_VOUCHERS, ttl: REMEMBER_MS });
+
   constructor(
     private readonly vouchers: VoucherRepository,
     private readonly known: KnownVouchers,
@@ -25,12 +34,21 @@ export class VoucherReader {
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
-  /** The voucher with its units left, or undefined where there is none. @throws DatabaseUnavailableError */
+  /**
+   * The voucher with its units left, or undefined where there is none. What seldom changes is remembered for a second, so that a crowd that
+   * watches a countdown does not reach the database; units and time are the register's own. @throws DatabaseUnavailableError
+   */
   async findVoucher(voucherId: string): Promise<VoucherView | undefined> {
-    const record = await this.inTime(this.vouchers.find(voucherId));
+    const record = await this.inTime(this.recent(voucherId));
     if (record === undefined) return undefined;
     const live = await this.liveSales([record.sale]);
     return voucherView(record, live.get(voucherId));
+  }
+
+  /** Forgets what is remembered of the voucher: it was made or changed just now. */
+  forget(voucherId: string): void {
+    this.remembered.delete(voucherId);
+    this.known.forget(voucherId);
   }
 
   /** The vouchers of a shop, newest first, at most `VOUCHER_PAGE_SIZE`; `cursor` is the one of the page before. @throws DatabaseUnavailableError */
@@ -86,13 +104,28 @@ export class VoucherReader {
       for (const reading of readings) {
         // A sale under rebuild is half written: the record speaks for it.
         if (reading.kind !== 'FOUND' || reading.sale.status !== 'open') continue;
-        live.set(reading.sale.voucherId, { unitsLeft: reading.sale.unitsLeft, nowMs });
+        live.set(reading.sale.voucherId, { units: reading.sale.units, unitsLeft: reading.sale.unitsLeft, nowMs });
       }
       return live;
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error;
       return new Map();
     }
+  }
+
+  /** The record as it was read within the last second; calls at the same time share one reading. */
+  private async recent(voucherId: string): Promise<VoucherRecord | undefined> {
+    let reading = this.remembered.get(voucherId);
+    if (reading === undefined) {
+      const read = this.vouchers.find(voucherId).then((record) => ({ record, atMs: performance.now() }));
+      this.remembered.set(voucherId, read);
+      read.catch(() => {
+        if (this.remembered.peek(voucherId) === read) this.remembered.delete(voucherId);
+      });
+      reading = read;
+    }
+    const { record, atMs } = await reading;
+    return record && { ...record, nowMs: Math.floor(record.nowMs + performance.now() - atMs) };
   }
 
   /** A frozen database is as good as none: who asks is answered before the request's deadline. */

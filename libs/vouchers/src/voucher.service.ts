@@ -3,7 +3,6 @@ import { SETTINGS, type Settings } from '#config';
 import { Database, DatabaseUnavailableError } from '#database';
 import { StockLedger } from '#orders';
 import { IdempotencyKeyRepository, type KeptAnswer, type NamedCall } from './idempotency-key.repository.js';
-import { KnownVouchers } from './known-vouchers.js';
 import { SalePublisher } from './sale.publisher.js';
 import { VoucherReader } from './voucher.reader.js';
 import { VoucherRepository } from './voucher.repository.js';
@@ -27,7 +26,6 @@ export class VoucherService {
     private readonly keys: IdempotencyKeyRepository,
     private readonly ledger: StockLedger,
     private readonly reader: VoucherReader,
-    private readonly known: KnownVouchers,
     private readonly publisher: SalePublisher,
     @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
@@ -61,7 +59,7 @@ export class VoucherService {
 
   /** The record stands already: nothing that happens here makes the voucher unmade. */
   private async publish(voucherId: string, stored: SaleRecord | undefined): Promise<void> {
-    this.known.forget(voucherId);
+    this.reader.forget(voucherId);
     try {
       // A repeated call: the first one may have ended between the two stores.
       const sale = stored ?? (await this.reader.findSale(voucherId));
