@@ -91,7 +91,7 @@ describe('the watch', () => {
 
   it('waits while the database is away, says so, and opens when it is there', async () => {
     const home = new URL(room.home.url);
-    const link = await Link.to(home);
+    const link = await Link.to(new URL(room.home.url));
     home.port = String(link.port);
     home.hostname = '127.0.0.1';
     const far = { ...room.settings, database: { ...room.settings.database, url: home.href } };

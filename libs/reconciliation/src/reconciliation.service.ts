@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
 import { EpochRegister } from '#sale-register';
 import { StockChangeService, VoucherReader, type SaleRecord, type SaleWindow } from '#vouchers';
-import { findingKey, type Finding } from './findings.js';
+import { FINDING_KINDS, findingKey, type Finding } from './findings.js';
 import { driftFindings, lastRun, repairs } from './metrics.js';
 import { RebuildService } from './rebuild.service.js';
 import { RecordReader } from './record.reader.js';
@@ -14,7 +14,6 @@ import {
   type RepairResult,
   type VoucherReport,
 } from './reports.js';
-import { FINDING_KINDS } from './findings.js';
 import { inWorkingOrder } from './rules.js';
 import { isScriptFinding, ScriptRepairs } from './script-repairs.js';
 import { VoucherSurvey } from './voucher-survey.js';
@@ -23,6 +22,8 @@ import { VoucherSurvey } from './voucher-survey.js';
 const MAX_ROUNDS = 6;
 /** Sales that are looked at together. */
 export const SALES_PAGE = 200;
+/** Wanting buyers of one voucher up to which each is repaired by himself. */
+const MAX_SINGLE_REPAIRS = 200;
 /** Between the two looks at a suspicion: what is in flight settles meanwhile. */
 const PAUSE_MS = 500;
 
@@ -93,12 +94,22 @@ export class ReconciliationService {
     return { reports, nextAfterId: sales.length < SALES_PAGE ? undefined : sales.at(-1)?.voucherId };
   }
 
-  /** Mends what an inspection found, in the order of the rules; each mend looks again by itself. @throws as inspect */
+  /**
+   * Mends what an inspection found, in the order of the rules; each mend looks again by itself. A voucher with more than MAX_SINGLE_REPAIRS
+   * wanting buyers is rebuilt as a whole instead. @throws as inspect
+   */
   async repair(inspection: Pick<Inspection, 'findings'>, options: RepairOptions): Promise<Repair[]> {
     const done: Repair[] = [];
     const epochs = new Map<number, string | undefined>();
+    const many = vouchersWithMany(inspection.findings);
+    for (const voucherId of many) {
+      const result = await this.rebuildVoucher(voucherId, options);
+      for (const finding of inspection.findings)
+        if (isOfBuyerAmong(finding, [voucherId])) done.push({ finding, result });
+    }
     for (const finding of inWorkingOrder(inspection.findings)) {
       options.signal?.throwIfAborted();
+      if (isOfBuyerAmong(finding, many)) continue;
       if (!epochs.has(finding.partition)) epochs.set(finding.partition, await this.openEpoch(finding.partition));
       const epoch = epochs.get(finding.partition);
       const result = await this.mend(finding, epoch, isConfirmedAlone(finding, inspection.findings, options), options);
@@ -215,6 +226,19 @@ export class ReconciliationService {
       }
     }
   }
+}
+
+/** The vouchers with so many wanting buyers that one rebuild is less work, and less time for the sale, than that many repairs. */
+function vouchersWithMany(findings: readonly Finding[]): string[] {
+  const counts = new Map<string, number>();
+  for (const finding of findings) {
+    if ('userId' in finding) counts.set(finding.voucherId, (counts.get(finding.voucherId) ?? 0) + 1);
+  }
+  return [...counts].filter(([, count]) => count > MAX_SINGLE_REPAIRS).map(([voucherId]) => voucherId);
+}
+
+function isOfBuyerAmong(finding: Finding, voucherIds: readonly string[]): boolean {
+  return 'userId' in finding && voucherIds.includes(finding.voucherId);
 }
 
 /** Whether an earlier full look named this finding too, and this look nothing else of its voucher. */

@@ -60,6 +60,7 @@ export class VoucherRebuild {
   /** Does the whole work on a sale that was begun, and opens it. @throws RebuildLostError, and what the stores throw */
   async complete(task: RebuildTask, sale: SaleRecord): Promise<void> {
     await this.directory.record(sale.voucherId, sale.partition);
+    const before = { ...task.tally };
     await this.judgeMarks(task, sale);
     await this.markActiveOrders(task, sale);
     await this.markEntries(task, sale);
@@ -71,7 +72,9 @@ export class VoucherRebuild {
       kind: 'REBUILD',
       voucherId: sale.voucherId,
       after: finished.unitsLeft,
-      reason: `rebuilt: ${finished.units} units, ${finished.marks} marks`,
+      reason:
+        `rebuilt: ${finished.units} units, ${finished.marks} marks (${task.tally.marksSet - before.marksSet} set, ` +
+        `${task.tally.marksRemoved - before.marksRemoved} removed), ${task.tally.entriesAppended - before.entriesAppended} entries appended again`,
       actor: task.actor,
     });
   }
