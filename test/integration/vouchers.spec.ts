@@ -490,6 +490,13 @@ describe('Idempotency-Key', () => {
     expect(await sale(voucherId)).toMatchObject({ units: 5, unitsLeft: 5 });
   });
 
+  it('finds its voucher again although the client counted the window from a later moment', async () => {
+    const named = key();
+    const first = await create(voucherTerms(), named);
+    const later = { beginTime: '2026-01-01T00:00:00.001Z', endTime: '2098-01-01T00:00:00.001Z' };
+    expect((await create({ ...voucherTerms(), ...later }, named)).json).toEqual(first.json);
+  });
+
   it('is refused with 422 for another body, another call and another voucher; another caller has keys of his own', async () => {
     const named = key();
     const body = voucherTerms();
@@ -512,6 +519,17 @@ describe('Idempotency-Key', () => {
     });
     expect(stranger.status).toBe(201);
     expect(await row(voucherId)).toMatchObject({ units: 4 });
+  });
+
+  it('stands for a call whose times were computed anew from the clock, not for one with other times', async () => {
+    const named = key();
+    const at = Date.now();
+    const from = (ms: number): Record<string, unknown> =>
+      voucherTerms({ beginTime: new Date(at + ms).toISOString(), endTime: new Date(at + ms + 60_000).toISOString() });
+    const first = await create(from(0), named);
+    expect((await create(from(25), named)).text).toBe(first.text);
+    expect((await create(from(30_000), named)).json).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+    expect((await create(from(-30_000), named)).json).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
   });
 
   it('stands for its call for a day, then for a new one; a call that failed leaves it free', async () => {
