@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { banner, curlLine, withoutPassword } from './services/banner.mjs';
-import { dataFolder } from './services/data-folder.mjs';
+import { dataFolder, logTail } from './services/data-folder.mjs';
 import { demoVoucher } from './services/demo-voucher.mjs';
 import { freePort } from './services/free-port.mjs';
 import { startProduct } from './services/product.mjs';
@@ -10,6 +10,7 @@ import { removeRunFile, writeRunFile } from './services/run-file.mjs';
 import { signToken } from './services/signed-token.mjs';
 import { checkPlace, checkReachable, checkSettings, claimData } from './services/start-checks.mjs';
 import { listenForStop } from './services/stop-request.mjs';
+import { lastLines } from './setup/command.mjs';
 import { Phases } from './setup/phases.mjs';
 import { projectRoot } from './setup/project-root.mjs';
 import { checkNodeVersion, setUp } from './setup/set-up.mjs';
@@ -61,9 +62,10 @@ async function readPort(text) {
 
 /**
  * @param {StartOptions} options
- * @param {{ data: DataFolder, phases: Phases, signal: AbortSignal, say: (line: string) => void }} context
+ * @param {{ data: DataFolder, phases: Phases, signal: AbortSignal, say: (line: string) => void,
+ *   onProcesses: (processes: { name: string, pid: number }[]) => void }} context
  */
-async function startAll({ host, port, shutdownTimeoutMs }, { data, phases, signal, say }) {
+async function startAll({ host, port, shutdownTimeoutMs }, { data, phases, signal, say, onProcesses }) {
   await setUp({ phases, signal });
   await checkSettings();
   const { REDIS_URL: redisUrl, REDIS_CLUSTER_NODES: redisClusterNodes, DATABASE_URL: databaseUrl } = process.env;
@@ -81,7 +83,7 @@ async function startAll({ host, port, shutdownTimeoutMs }, { data, phases, signa
     phases,
     signal,
     onEvent: (line) => say(`- ${line}`),
-    onProcesses: (processes) => writeRunFile(data.runFile, processes),
+    onProcesses,
   });
 }
 
@@ -162,11 +164,16 @@ async function main() {
   try {
     lock = await claimData(data, say);
     await checkPlace(options);
-    product = await startAll(options, { data, phases: new Phases(out), signal: stop.signal, say });
-    const report = await Promise.race([
-      reportOf(product),
-      stop.requested.then(() => Promise.reject(new Interrupted())),
-    ]);
+    /** @type {import('./services/banner.mjs').RunReport | undefined} */
+    let report;
+    product = await startAll(options, {
+      data,
+      phases: new Phases(out),
+      signal: stop.signal,
+      say,
+      onProcesses: (processes) => writeRunFile(data.runFile, processes, report),
+    });
+    report = await Promise.race([reportOf(product), stop.requested.then(() => Promise.reject(new Interrupted()))]);
     writeRunFile(data.runFile, product.processes(), report);
     const shown = forTheScreen(report);
     const secretNote =
@@ -198,11 +205,12 @@ async function main() {
  * @param {string} logDir
  */
 function partFell(reason, logDir) {
+  const log = join(logDir, 'api.log');
   return new StartFailure({
     what: reason,
-    why: `the last lines of its log in ${logDir} tell`,
+    why: lastLines(logTail(log), 5) || 'it said nothing',
     next: 'Run it again.',
-    log: logDir,
+    log,
   });
 }
 

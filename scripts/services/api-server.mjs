@@ -5,7 +5,7 @@ import { lastLines } from '../setup/command.mjs';
 import { projectRoot } from '../setup/project-root.mjs';
 import { StartFailure } from '../setup/start-failure.mjs';
 import { fileSize, logTail } from './data-folder.mjs';
-import { portOwner } from './port-owner.mjs';
+import { mayListen, portOwner } from './port-owner.mjs';
 
 export const apiEntry = join(projectRoot, 'dist/apps/seckill/src/main.js');
 
@@ -45,7 +45,7 @@ export async function startApi({ host, port, env, logFile, readyWithinMs = 60_00
     });
   });
   failed.catch(() => undefined);
-  await Promise.race([failed, isReady(urlOf(host, port), readyWithinMs, logFile)]);
+  await Promise.race([failed, isReady({ child, port, url: urlOf(host, port), readyWithinMs, logFile })]);
   return child;
 }
 
@@ -88,18 +88,17 @@ export function portTaken(port, other) {
 }
 
 /**
- * @param {string} url
- * @param {number} limitMs
- * @param {string} logFile
+ * @param {{ child: import('node:child_process').ChildProcess, port: number, url: string, readyWithinMs: number, logFile: string }} options
  */
-async function isReady(url, limitMs, logFile) {
-  const deadline = Date.now() + limitMs;
+async function isReady({ child, port, url, readyWithinMs, logFile }) {
+  const deadline = Date.now() + readyWithinMs;
   for (;;) {
     const answer = await readiness(url);
-    if (answer.status === 200) return;
+    // Another program may have taken the port since it was looked at: its answer is not ours.
+    if (answer.status === 200 && mayListen(port, child.pid)) return;
     if (Date.now() > deadline) {
       throw new StartFailure({
-        what: `The service was not ready within ${limitMs / 1000} s`,
+        what: `The service was not ready within ${readyWithinMs / 1000} s`,
         why: `GET ${url}/health/ready: ${answer.text}`,
         next: 'Read the log, then run it again.',
         log: logFile,

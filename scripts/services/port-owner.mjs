@@ -22,22 +22,43 @@ export function listenFault(host, port) {
  * @returns {string | undefined}
  */
 export function portOwner(port) {
+  const listener = findListener(port);
+  if (listener === undefined) return undefined;
+  if ('pid' in listener) return `pid ${listener.pid} (${listener.command})`;
+  return `a process of the user with uid ${listener.uid}`;
+}
+
+/**
+ * Whether the process may be the one that listens on the port: false only where the system names another.
+ * @param {number} port
+ * @param {number | undefined} pid
+ */
+export function mayListen(port, pid) {
+  const listener = findListener(port);
+  return listener === undefined || ('pid' in listener && listener.pid === pid);
+}
+
+/**
+ * @param {number} port
+ * @returns {{ pid: number, command: string } | { uid: string } | undefined}
+ */
+function findListener(port) {
   try {
-    return process.platform === 'linux' ? linuxOwner(port) : lsofOwner(port);
+    return process.platform === 'linux' ? linuxListener(port) : lsofListener(port);
   } catch {
     return undefined;
   }
 }
 
 /** @param {number} port */
-function linuxOwner(port) {
+function linuxListener(port) {
   const sockets = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeners(readOrEmpty(file), port));
   if (sockets.length === 0) return undefined;
   const links = new Set(sockets.map(({ inode }) => `socket:[${inode}]`));
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    if (holdsSocket(pid, links)) return `pid ${pid} (${commandLine(pid)})`;
-  }
-  return `a process of the user with uid ${sockets[0]?.uid}`;
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const pid = pids.find((name) => holdsSocket(name, links));
+  if (pid !== undefined) return { pid: Number(pid), command: commandLine(pid) };
+  return { uid: sockets[0]?.uid ?? 'unknown' };
 }
 
 /**
@@ -90,8 +111,8 @@ function readOrEmpty(file) {
 }
 
 /** @param {number} port */
-function lsofOwner(port) {
+function lsofListener(port) {
   const answer = execFileSync('lsof', ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpc'], { encoding: 'utf8' });
   const pid = /^p(\d+)$/m.exec(answer)?.[1];
-  return pid === undefined ? undefined : `pid ${pid} (${/^c(.+)$/m.exec(answer)?.[1] ?? 'unknown'})`;
+  return pid === undefined ? undefined : { pid: Number(pid), command: /^c(.+)$/m.exec(answer)?.[1] ?? 'unknown' };
 }
