@@ -8,9 +8,14 @@ export const IDEMPOTENCY_KEY_MAX_LENGTH = 255;
 export const IDEMPOTENCY_KEY_LIFE_HOURS = 24;
 const SWEEP_PAUSE_MS = 60_000;
 const SWEEP_ROWS = 1_000;
+const DIGEST_LENGTH = 32;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-/** A call that its caller named by an Idempotency-Key. `scope`: who calls; `requestHash`: route and body. */
+/** Times of a body may have moved with the clock for this long: a client that repeats its call computes "from now on" anew. */
+const LONGEST_REPEAT_MS = 60_000;
+const CLOCK_TOLERANCE_MS = 1_000;
+
+/** A call that its caller named by an Idempotency-Key. `scope`: who calls; `requestHash`: route and body, then the times of the body. */
 export interface NamedCall {
   readonly scope: string;
   readonly key: string;
@@ -23,12 +28,16 @@ export interface KeptAnswer<Body> {
   readonly body: Body;
 }
 
-/** The call that an Idempotency-Key header names; undefined without one. Throws INVALID_ARGUMENT for a key that breaks the format. */
+/**
+ * The call that an Idempotency-Key header names; undefined without one. `instants` are the times of the body (Unix milliseconds), which are
+ * compared apart from the rest: see `isSameCall`. Throws INVALID_ARGUMENT for a key that breaks the format.
+ */
 export function namedCall(
   key: string | undefined,
   caller: string,
   route: string,
   body: Readonly<Record<string, unknown>>,
+  instants: readonly number[] = [],
 ): NamedCall | undefined {
   if (key === undefined) return undefined;
   if (key.length > IDEMPOTENCY_KEY_MAX_LENGTH || !PRINTABLE.test(key)) {
@@ -37,7 +46,23 @@ export function namedCall(
   }
   const members = Object.keys(body).sort();
   const canonical = JSON.stringify([route, members.map((member) => [member, body[member]])]);
-  return { scope: `user:${caller}`, key, requestHash: createHash('sha256').update(canonical).digest('hex') };
+  const digest = createHash('sha256').update(canonical).digest('hex').slice(0, DIGEST_LENGTH);
+  return { scope: `user:${caller}`, key, requestHash: [digest, ...instants.map((ms) => ms.toString(36))].join('.') };
+}
+
+/**
+ * Whether two request hashes stand for one call: the same route and body, and times that are the same, or that moved forward by no more than the
+ * clock did between the calls (up to a minute).
+ */
+export function isSameCall(first: string, repeated: string, elapsedMs: number): boolean {
+  const [digest, ...instants] = first.split('.');
+  const [otherDigest, ...otherInstants] = repeated.split('.');
+  if (digest !== otherDigest || instants.length !== otherInstants.length) return false;
+  const mostMs = Math.min(Math.max(elapsedMs, 0), LONGEST_REPEAT_MS) + CLOCK_TOLERANCE_MS;
+  return instants.every((instant, index) => {
+    const movedMs = parseInt(otherInstants[index] ?? '', 36) - parseInt(instant, 36);
+    return movedMs >= -CLOCK_TOLERANCE_MS && movedMs <= mostMs;
+  });
 }
 
 const CLAIM = {
@@ -50,7 +75,8 @@ const CLAIM = {
 };
 const READ = {
   name: 'idempotency_read',
-  text: `SELECT request_hash, response_status, response_body FROM tb_idempotency_key
+  text: `SELECT request_hash, response_status, response_body,
+           (extract(epoch FROM clock_timestamp() - create_time) * 1000)::float8 AS elapsed_ms FROM tb_idempotency_key
          WHERE scope = $1 AND idempotency_key = $2`,
 };
 const KEEP = {
@@ -69,6 +95,7 @@ interface KeyRow {
   readonly request_hash: string;
   readonly response_status: number | null;
   readonly response_body: unknown;
+  readonly elapsed_ms: number;
 }
 
 /**
@@ -119,8 +146,9 @@ export class IdempotencyKeyRepository {
 
   private async kept<Body>(session: Session, call: NamedCall): Promise<KeptAnswer<Body>> {
     const [row] = await session.query<KeyRow>(READ, [call.scope, call.key]);
-    if (row !== undefined && row.request_hash !== call.requestHash)
+    if (row !== undefined && !isSameCall(row.request_hash, call.requestHash, row.elapsed_ms)) {
       throw new ProblemException('IDEMPOTENCY_KEY_REUSED');
+    }
     // No row: it was swept between the two statements. No status: written by another hand. Both pass with the next try.
     if (row === undefined || row.response_status === null) throw new ProblemException('IDEMPOTENCY_KEY_IN_USE');
     return { status: row.response_status, body: row.response_body as Body };

@@ -15,7 +15,8 @@ const IDEMPOTENCY_HEADER = {
   name: 'Idempotency-Key',
   required: false,
   description:
-    `Names the call: repeated with the same key and body (a window counted from another moment is the same body) it has one effect and the same answer (marked Idempotency-Replayed: true). ` +
+    `Names the call: repeated with the same key and body it has one effect and the same answer (marked Idempotency-Replayed: true). ` +
+    `A window that the client counted anew from its clock, within a minute, is the same body. ` +
     `1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} visible ASCII characters, kept for ${IDEMPOTENCY_KEY_LIFE_HOURS} hours, apart for each caller.`,
   schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX_LENGTH },
 } as const;
@@ -58,8 +59,9 @@ export class VoucherController {
     @Headers('idempotency-key') key: string | undefined,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<VoucherView> {
-    const call = namedCall(key, caller.userId, 'POST /v1/vouchers', withoutWindow(body));
-    const answer = await this.vouchers.create(newVoucher(body), `user:${caller.userId}`, call);
+    const { beginMs, endMs, ...rest } = newVoucher(body);
+    const call = namedCall(key, caller.userId, 'POST /v1/vouchers', rest, [beginMs, endMs]);
+    const answer = await this.vouchers.create({ beginMs, endMs, ...rest }, `user:${caller.userId}`, call);
     reply.header('location', `/v1/vouchers/${answer.voucher.voucherId}`);
     return told(answer, reply);
   }
@@ -111,10 +113,4 @@ export class VoucherController {
 function told({ voucher, replayed }: VoucherAnswer, reply: FastifyReply): VoucherView {
   if (replayed) reply.header('idempotency-replayed', 'true');
   return voucher;
-}
-
-/** What makes a repeated creation the same one. A client that counts the window from its own clock names other instants when it asks again. */
-function withoutWindow(body: CreateVoucherDto): Omit<CreateVoucherDto, 'beginTime' | 'endTime'> {
-  const { beginTime: _begin, endTime: _end, ...rest } = body;
-  return rest;
 }
