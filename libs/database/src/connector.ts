@@ -29,7 +29,7 @@ export class Connector {
   private readonly stopping = new AbortController();
   private loop: Promise<void> | undefined;
   private probing: Promise<void> | undefined;
-  private probedAtMs = 0;
+  private probedAtMs = -PROBE_SPAN_MS;
   private logged = { reason: '', atMs: 0 };
   private readonly waiting = new Set<() => void>();
 
@@ -76,14 +76,17 @@ export class Connector {
   /** Somebody doubts that the server answers: looks at it on a connection of its own, at most once per span. */
   suspect(): void {
     if (!this.state.ready || this.probing !== undefined || this.stopping.signal.aborted) return;
-    if (Date.now() - this.probedAtMs < PROBE_SPAN_MS) return;
-    this.probing = this.probe().finally(() => {
-      this.probedAtMs = Date.now();
-      this.probing = undefined;
-    });
+    const waitMs = Math.max(0, this.probedAtMs + PROBE_SPAN_MS - performance.now());
+    this.probing = pause(waitMs, this.stopping.signal)
+      .then(() => this.probe())
+      .finally(() => {
+        this.probedAtMs = performance.now();
+        this.probing = undefined;
+      });
   }
 
   private async probe(): Promise<void> {
+    if (this.stopping.signal.aborted) return;
     const client = ownConnection(this.options.url, this.options.policy);
     const abort = (): void => client.cut(new Error('stopped'));
     this.stopping.signal.addEventListener('abort', abort);
