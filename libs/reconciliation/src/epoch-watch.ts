@@ -8,6 +8,7 @@ import { RebuildService } from './rebuild.service.js';
 import { RecordReader } from './record.reader.js';
 import { ReconciliationService } from './reconciliation.service.js';
 import { TimelineWatch } from './timeline-watch.js';
+import { RebuildLostError } from './voucher-rebuild.js';
 
 const LOOK_EVERY_MS = 1_000;
 /** Between looks while a partition is closed: an empty start opens as soon as the database is there. */
@@ -63,6 +64,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   private loop: Promise<void> | undefined;
   private look: Promise<void> | undefined;
   private wake: (() => void) | undefined;
+  private woken = false;
   private unsubscribe: (() => void) | undefined;
 
   constructor(
@@ -96,7 +98,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   async stop(): Promise<void> {
     this.unsubscribe?.();
     this.stopping.abort();
-    this.wake?.();
+    this.wakeUp();
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise((resolve) => (timer = setTimeout(resolve, this.settings.shutdownTimeoutMs / 2)));
     await Promise.race([Promise.allSettled([this.loop, ...this.jobs.values()]), limit]);
@@ -117,29 +119,37 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   private want(request: RebuildRequest): void {
     const key = request.voucherId === undefined ? `partition ${request.partition}` : `voucher ${request.voucherId}`;
     if (this.wishes.size < MAX_WISHES && !this.jobs.has(key)) this.wishes.set(key, request);
-    this.wake?.();
+    this.wakeUp();
   }
 
   private async run(): Promise<void> {
     while (!this.stopping.signal.aborted) {
       await this.lookOnce();
       const open = [...this.statuses.values()].every(({ condition }) => condition === 'OPEN');
-      await this.pause(SHORTEST_PAUSE_MS, false);
-      await this.pause(open ? LOOK_EVERY_MS : LOOK_AGAIN_MS, true);
+      await this.pause(open ? LOOK_EVERY_MS : LOOK_AGAIN_MS);
     }
   }
 
-  private async pause(ms: number, wakeable: boolean): Promise<void> {
-    if (this.stopping.signal.aborted || (wakeable && this.wishes.size > 0 && this.jobs.size < MAX_JOBS)) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      if (!wakeable) return;
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  /** Until the time is over, or somebody asks; never shorter than SHORTEST_PAUSE_MS while running. */
+  private async pause(ms: number): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    await new Promise((resolve) => setTimeout(resolve, SHORTEST_PAUSE_MS));
+    if (!this.woken && !this.stopping.signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
     this.wake = undefined;
+    this.woken = false;
+  }
+
+  private wakeUp(): void {
+    this.woken = true;
+    this.wake?.();
   }
 
   private lookOnce(): Promise<void> {
@@ -152,10 +162,10 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     if (ready) await this.lookAtDatabase();
     await Promise.all(this.known.map((partition) => this.lookAt(partition, ready)));
     partitionsClosed.set(this.status().filter(({ condition }) => condition !== 'OPEN').length);
-    for (const [key, { voucherId }] of [...this.wishes]) {
-      if (this.jobs.size >= MAX_JOBS) break;
-      this.wishes.delete(key);
-      if (voucherId !== undefined && ready) this.begin(key, (signal) => this.rebuildVoucher(voucherId, signal));
+    for (const [key, wish] of [...this.wishes]) {
+      const { voucherId } = wish;
+      if (voucherId === undefined) this.wishes.delete(key);
+      else if (ready && this.begin(key, (signal) => this.grant(key, wish, voucherId, signal))) this.wishes.delete(key);
     }
   }
 
@@ -217,9 +227,20 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     }
   }
 
+  /** Rebuilds the voucher; where that fails or is overtaken the wish stays, for its sale may stand closed. */
+  private async grant(key: string, wish: RebuildRequest, voucherId: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.rebuildVoucher(voucherId, signal);
+    } catch (error) {
+      this.wishes.set(key, wish);
+      throw error;
+    }
+  }
+
   private async rebuildVoucher(voucherId: string, signal: AbortSignal): Promise<void> {
     const report = await this.rebuilds.rebuildVoucher(voucherId, { signal, onlyIfFree: true, onlyIfNeeded: true });
     if (report?.outcome === 'UNSETTLED') throw new Error('differences came up again after each repair');
+    if (report?.outcome === 'LOST') throw new RebuildLostError();
   }
 
   /** Begins the work unless it is in hand, must wait after a failure, or too much else is in hand. */
@@ -233,7 +254,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
       )
       .finally(() => {
         this.jobs.delete(key);
-        this.wake?.();
+        this.wakeUp();
       });
     this.jobs.set(key, job);
     return true;

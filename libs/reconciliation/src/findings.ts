@@ -33,6 +33,8 @@ export interface SaleCounters {
 export type Finding =
   /** The partition is not open: nothing in it can be judged before it is rebuilt. */
   | { readonly kind: 'PARTITION_CLOSED'; readonly partition: number; readonly state: string }
+  /** The key of the stream, or of the dead letters, is of another type: nothing is admitted or set aside. */
+  | { readonly kind: 'LOG_UNUSABLE'; readonly partition: number; readonly log: 'stream' | 'dead letters' }
   /** A mark without entry, dead letter, order or rejection: the entry is lost, or the database lost a commit. */
   | ({ readonly kind: 'ENTRY_LOST' } & OfBuyer)
   /** An active order, or an entry on its way, whose buyer is not marked. */
@@ -78,6 +80,7 @@ export interface WindowAt {
 /** Every kind, in the order in which they are worked. */
 export const FINDING_KINDS = [
   'PARTITION_CLOSED',
+  'LOG_UNUSABLE',
   'ENTRY_LOST',
   'MARK_LOST',
   'MARK_OF_OTHER_ORDER',
@@ -95,6 +98,8 @@ export function findingKey(finding: Finding): string {
   switch (finding.kind) {
     case 'PARTITION_CLOSED':
       return `${finding.kind}/${finding.partition}`;
+    case 'LOG_UNUSABLE':
+      return `${finding.kind}/${finding.partition}/${finding.log}`;
     case 'ENTRY_LOST':
     case 'MARK_LOST':
     case 'MARK_OF_OTHER_ORDER':
@@ -119,6 +124,11 @@ export function explainFinding(finding: Finding): { readonly meaning: string; re
       return {
         meaning: `partition ${finding.partition} is closed (${finding.state}): its purchases are refused`,
         repair: 'rebuilds the partition from the database and the stream, then opens it',
+      };
+    case 'LOG_UNUSABLE':
+      return {
+        meaning: `the key of the ${finding.log} of partition ${finding.partition} is of another type`,
+        repair: 'drops that key: the marks bring every order back that was lost with the log',
       };
     case 'ENTRY_LOST':
       return {

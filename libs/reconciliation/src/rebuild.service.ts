@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
+import { classifyDatabaseError } from '#database';
 import { OrderRepository } from '#orders';
-import { EpochRegister, SaleRegister } from '#sale-register';
+import { EpochRegister, OrderLog, RebuildRegister, SaleRegister } from '#sale-register';
 import { StockChangeService, VoucherReader, type SaleRecord } from '#vouchers';
 import { LockKeeper } from './lock-keeper.js';
 import { rebuildDuration, rebuilds } from './metrics.js';
@@ -14,6 +15,8 @@ import { saleFacts, VoucherSurvey } from './voucher-survey.js';
 
 /** Looks over what was rebuilt, with repairs between, before a rebuild gives up. */
 const MAX_SETTLING_ROUNDS = 5;
+/** Tries to raise the fence, each as long as the database lets a lock be waited for (1 s). */
+const MAX_FENCE_ATTEMPTS = 12;
 /** Sales that are rebuilt and looked over together. */
 const SALES_PAGE = 200;
 /** Between two looks at an open sale: what is in flight settles meanwhile. */
@@ -39,6 +42,8 @@ export class RebuildService {
   constructor(
     private readonly epochs: EpochRegister,
     private readonly register: SaleRegister,
+    private readonly rebuildRegister: RebuildRegister,
+    private readonly log: OrderLog,
     private readonly orders: OrderRepository,
     private readonly vouchers: VoucherReader,
     private readonly stockChanges: StockChangeService,
@@ -151,9 +156,23 @@ export class RebuildService {
     { signal = new AbortController().signal, actor = 'rebuild' }: RebuildOptions,
   ): Promise<RebuildTask> {
     signal.throwIfAborted();
-    await this.orders.raiseEpochNumber(partition);
+    if ((await this.rebuildRegister.dropStrayLogs(partition, epoch)).kind === 'LOST') throw new RebuildLostError();
+    await this.raiseFence(partition, signal);
     const onTheWay = await this.stream.ordersOnTheWay(partition, signal);
     return { partition, epoch, token, onTheWay, signal, actor, tally };
+  }
+
+  /** Waits for the transactions under the old number; one that a locked row holds up may outlast several tries. */
+  private async raiseFence(partition: number, signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      signal.throwIfAborted();
+      try {
+        await this.orders.raiseEpochNumber(partition);
+        return;
+      } catch (error) {
+        if (classifyDatabaseError(error) !== 'LOCK_TIMEOUT' || attempt >= MAX_FENCE_ATTEMPTS) throw error;
+      }
+    }
   }
 
   private async rebuildSale(task: RebuildTask, sale: SaleRecord): Promise<void> {
@@ -205,6 +224,7 @@ export class RebuildService {
   }
 
   private async isSound(sale: SaleRecord): Promise<boolean> {
+    if ((await this.log.strayLogs(sale.partition)).length > 0) return false;
     const facts = saleFacts(await this.register.readSale(sale.partition, sale.voucherId));
     const { voucherId, partition, units, stock } = sale;
     return (

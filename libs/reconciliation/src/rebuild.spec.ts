@@ -140,6 +140,24 @@ describe('Redis that came back older', () => {
 });
 
 describe('damaged keys', () => {
+  it('a stream or dead letters of another type are named and dropped, and the marks bring every order back', async () => {
+    await room.onSale({ [V]: 10 });
+    await room.buy(V, purchases(3));
+    const logs = [room.keys.stream(0), room.keys.deadLetters(0)];
+    const spoil = async () => {
+      for (const key of logs) await room.redis.set(key, 'stray');
+    };
+    await spoil();
+    expect(await room.buy(V, purchases(1, 20))).toEqual(['UNAVAILABLE']);
+    expect(await room.findings()).toEqual(['LOG_UNUSABLE', 'LOG_UNUSABLE']);
+    await room.reconciliation.pass({ actor: 'test', pauseMs: 10 });
+    await agree();
+    await spoil();
+    expect(await room.rebuilds.rebuildVoucher(V, { onlyIfNeeded: true })).toMatchObject({ outcome: 'OPENED' });
+    expect(await room.buy(V, purchases(1, 20))).toEqual(['ACCEPTED']);
+    await agree();
+  });
+
   it('of every sort end right: stray types, missing keys, unknown vouchers, entries and marks that contradict each other', async () => {
     await room.onSale({ [V]: 10, 101: 5, 102: 5 });
     await room.buy(V, purchases(3));

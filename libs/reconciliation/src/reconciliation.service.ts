@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
-import { EpochRegister } from '#sale-register';
+import { EpochRegister, OrderLog, RebuildRegister } from '#sale-register';
 import { StockChangeService, VoucherReader, type SaleRecord, type SaleWindow } from '#vouchers';
 import { FINDING_KINDS, findingKey, type Finding } from './findings.js';
 import { driftFindings, lastRun, repairs } from './metrics.js';
@@ -50,6 +50,8 @@ export class ReconciliationService {
   constructor(
     @Inject(SETTINGS) private readonly settings: Settings,
     private readonly epochs: EpochRegister,
+    private readonly log: OrderLog,
+    private readonly rebuildRegister: RebuildRegister,
     private readonly vouchers: VoucherReader,
     private readonly stockChanges: StockChangeService,
     private readonly record: RecordReader,
@@ -71,11 +73,9 @@ export class ReconciliationService {
     const partitions: Finding[] = [];
     const named = voucherIds === undefined ? undefined : await this.salesByPartition(voucherIds);
     for (const partition of named === undefined ? await this.partitions() : named.keys()) {
-      const closed = await this.closedFinding(partition);
-      if (closed !== undefined) {
-        partitions.push(closed);
-        continue;
-      }
+      const obstacles = await this.obstacles(partition);
+      partitions.push(...obstacles);
+      if (obstacles.length > 0) continue;
       const pages = named === undefined ? this.allSales(partition) : [named.get(partition)!];
       for await (const sales of pages) {
         vouchers.push(...(await this.surveys.survey(partition, sales, { signal, pauseMs })));
@@ -148,7 +148,10 @@ export class ReconciliationService {
     if (isScriptFinding(finding)) {
       return epoch === undefined ? 'LOST' : this.scriptRepairs.repair(finding, { epoch, actor, mayRaiseStock });
     }
-    const result = await this.mendByRebuild(finding, options);
+    const result =
+      finding.kind === 'LOG_UNUSABLE'
+        ? await this.dropStrayLogs(finding.partition, epoch)
+        : await this.mendByRebuild(finding, options);
     if (result === 'REPAIRED') repairs.inc({ kind: finding.kind });
     return result;
   }
@@ -200,9 +203,18 @@ export class ReconciliationService {
     return state.kind === 'OPEN' ? state.value : undefined;
   }
 
-  private async closedFinding(partition: number): Promise<Finding | undefined> {
+  /** Why nothing in the partition can be judged now. */
+  private async obstacles(partition: number): Promise<Finding[]> {
     const state = await this.epochs.state(partition);
-    return state.kind === 'OPEN' ? undefined : { kind: 'PARTITION_CLOSED', partition, state: state.kind };
+    if (state.kind !== 'OPEN') return [{ kind: 'PARTITION_CLOSED', partition, state: state.kind }];
+    const stray = await this.log.strayLogs(partition);
+    return stray.map((log) => ({ kind: 'LOG_UNUSABLE', partition, log }));
+  }
+
+  private async dropStrayLogs(partition: number, epoch: string | undefined): Promise<RepairResult> {
+    if (epoch === undefined) return 'LOST';
+    const dropped = await this.rebuildRegister.dropStrayLogs(partition, epoch);
+    return dropped.kind === 'LOST' ? 'LOST' : dropped.keys > 0 ? 'REPAIRED' : 'GONE';
   }
 
   private async salesByPartition(voucherIds: readonly string[]): Promise<Map<number, SaleRecord[]>> {

@@ -45,6 +45,16 @@ export class OrderLog {
     }
   }
 
+  /** Those of the partition's two logs whose key is of another type: nothing can be appended to them. */
+  async strayLogs(partition: number): Promise<('stream' | 'dead letters')[]> {
+    const { command } = this.connections;
+    const types = await guardRedis(
+      Promise.all([command.type(this.keySpace.stream(partition)), command.type(this.keySpace.deadLetters(partition))]),
+    );
+    const names = ['stream', 'dead letters'] as const;
+    return names.filter((_, at) => types[at] !== 'none' && types[at] !== 'stream');
+  }
+
   /** Acknowledges finished entries and removes what every group has finished, 1,000 per call. Repeats are harmless. Empty: only removes. */
   async acknowledge(partition: number, entryIds: readonly string[]): Promise<AcknowledgeOutcome> {
     let acknowledged = 0;

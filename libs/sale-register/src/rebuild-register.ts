@@ -6,6 +6,7 @@ import { KeySpace } from './key-space.js';
 import type { SaleTerms } from './outcomes.js';
 import type {
   CorrectStockOutcome,
+  GuardLost,
   MarkOutcome,
   ReadmitOutcome,
   ReappendOutcome,
@@ -25,6 +26,7 @@ const REMARK = script('remark.lua');
 const CORRECT_STOCK = script('correct-stock.lua');
 const READMIT = script('readmit.lua');
 const RELEASE = script('release.lua');
+const DROP_STRAY_LOGS = script('drop-stray-logs.lua');
 
 /** Marks written by one call. */
 export const MAX_REBUILD_MARKS = 1000;
@@ -204,6 +206,19 @@ export class RebuildRegister {
     const reply = await this.run(RELEASE, [sale, stock, marks], [userId, value, '']);
     if (reply.word === 'RELEASED') return true;
     if (reply.word === 'NOT_HELD') return false;
+    throw reply.unknown();
+  }
+
+  /** Repair "stream or dead letters of another type": drops such keys; they come back by themselves. Answers how many there were. */
+  async dropStrayLogs(
+    partition: number,
+    epoch: string,
+  ): Promise<{ readonly kind: 'DROPPED'; readonly keys: number } | GuardLost> {
+    const { keySpace } = this;
+    const keys = [keySpace.epoch(partition), keySpace.stream(partition), keySpace.deadLetters(partition)];
+    const reply = await this.run(DROP_STRAY_LOGS, keys, [epoch]);
+    if (reply.word === 'LOST') return { kind: 'LOST' };
+    if (reply.word === 'DROPPED') return { kind: 'DROPPED', keys: reply.number(1) };
     throw reply.unknown();
   }
 
