@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Logger } from '@nestjs/common';
 import { register } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -86,7 +90,15 @@ describe('errors', () => {
 });
 
 describe('scripts', () => {
-  const NUMBER = loadScript(new URL('./test-support/number.lua', import.meta.url));
+  const dir = mkdtempSync(join(tmpdir(), 'flash-sale-scripts-'));
+  afterAll(() => rmSync(dir, { recursive: true }));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(dir, name), text);
+    return pathToFileURL(join(dir, name));
+  };
+  file('included.lua', "#!lua\n-- Purpose: included\nlocal word = 'included'\n");
+  const body = '#!lua flags=no-writes\n--@include included.lua\nreturn { KEYS[1], ARGV[1], word }\n';
+  const NUMBER = loadScript(file('number.lua', body));
 
   it('run by their digest, and by their text where the server does not know them', async () => {
     await connections.command.script('FLUSH');
@@ -97,7 +109,7 @@ describe('scripts', () => {
   });
 
   it('need the header that makes the server refuse them at the start', () => {
-    expect(() => loadScript(new URL('./test-support/without-header.lua', import.meta.url))).toThrow('must begin');
+    expect(() => loadScript(file('bare.lua', 'return 1'))).toThrow('must begin');
   });
 });
 

@@ -1,3 +1,0 @@
-#!lua
--- Purpose: included by number.lua. KEYS, ARGV: none. Reply: none.
-local word = 'included'
