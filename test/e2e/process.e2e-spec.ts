@@ -2,12 +2,15 @@ import { Agent, request } from 'node:http';
 import { createServer } from 'node:net';
 import { connect } from 'node:net';
 import { once } from 'node:events';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../scripts/services/free-port.mjs';
 import { createTestDatabase, TestRedis } from '../support/services.js';
 import { ProductProcess } from '../support/product-process.js';
 import { SilentServer } from '../support/silent-server.js';
 import { ADMIN, tokenOf } from '../support/tokens.js';
+
+// Processes start and end for real; on a busy machine each takes its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 const started: ProductProcess[] = [];
 async function start(name: 'seckill' | 'worker', env: Record<string, string>): Promise<ProductProcess> {

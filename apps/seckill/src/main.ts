@@ -1,9 +1,8 @@
 import { describeSettings, loadSettingsOrExit } from '#config';
 import { PinoLogger, run } from '#lifecycle';
-import { createApp } from './app.js';
 
 const { settings, warnings, effective } = loadSettingsOrExit();
 const logger = new PinoLogger(settings.logLevel);
 for (const line of describeSettings(effective)) logger.log(line, 'Settings');
 for (const line of warnings) logger.warn(line, 'Settings');
-await run(settings, logger, () => createApp(settings, logger));
+await run(settings, logger, async () => (await import('./app.js')).createApp(settings, logger));

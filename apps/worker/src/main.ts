@@ -1,6 +1,5 @@
 import { describeSettings, loadSettingsOrExit } from '#config';
 import { PinoLogger, run } from '#lifecycle';
-import { createWorker } from './worker.js';
 
 /** Beside an API on the same machine. */
 const DEFAULT_PORT = 3001;
@@ -9,4 +8,4 @@ const { settings, warnings, effective } = loadSettingsOrExit({ authRequired: fal
 const logger = new PinoLogger(settings.logLevel);
 for (const line of describeSettings(effective)) logger.log(line, 'Settings');
 for (const line of warnings) logger.warn(line, 'Settings');
-await run(settings, logger, () => createWorker(settings, logger));
+await run(settings, logger, async () => (await import('./worker.js')).createWorker(settings, logger));

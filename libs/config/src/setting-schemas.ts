@@ -8,6 +8,9 @@ export interface WholeNumberRule {
   readonly max: number;
 }
 
+/** Turns a setting's text into its value, or says in an issue what is wrong with it. */
+export type SettingSchema<T> = z.ZodType<T, string>;
+
 const MAX_SHOWN_CHARS = 60;
 
 /** What was given, short and quoted; only for settings that hold no secret. */
@@ -21,7 +24,7 @@ function refuse(context: z.RefinementCtx, message: string): never {
   return z.NEVER;
 }
 
-export function wholeNumber(rule: WholeNumberRule) {
+export function wholeNumber(rule: WholeNumberRule): SettingSchema<number> {
   return z.string().transform((text, context) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= rule.min && value <= rule.max) return value;
@@ -29,14 +32,14 @@ export function wholeNumber(rule: WholeNumberRule) {
   });
 }
 
-export function oneOf<const T extends readonly string[]>(words: T) {
+export function oneOf<const T extends readonly string[]>(words: T): SettingSchema<T[number]> {
   return z.string().transform((text, context): T[number] => {
     if (words.includes(text)) return text;
     return refuse(context, `must be one of ${words.join(', ')}; it is ${shown(text)}`);
   });
 }
 
-export function flag() {
+export function flag(): SettingSchema<boolean> {
   return z.string().transform((text, context) => {
     if (text === 'true' || text === '1') return true;
     if (text === 'false' || text === '0') return false;
@@ -45,7 +48,7 @@ export function flag() {
 }
 
 /** A name that becomes part of a Redis key or a consumer's name: no blanks, no control characters, no braces (they would move the hash tag). */
-export function keyName(maxChars: number) {
+export function keyName(maxChars: number): SettingSchema<string> {
   return z.string().transform((text, context) => {
     if (text.length >= 1 && text.length <= maxChars && /^[^\s{}\p{C}]+$/u.test(text)) return text;
     return refuse(
@@ -55,7 +58,7 @@ export function keyName(maxChars: number) {
   });
 }
 
-export function keyPrefix(maxChars: number) {
+export function keyPrefix(maxChars: number): SettingSchema<string> {
   return z.string().transform((text, context) => {
     if (text.length <= maxChars && /^[^\s{}\p{C}]*$/u.test(text)) return text;
     return refuse(
@@ -65,7 +68,7 @@ export function keyPrefix(maxChars: number) {
   });
 }
 
-export function hostName() {
+export function hostName(): SettingSchema<string> {
   return z.string().transform((text, context) => {
     if (/^[A-Za-z0-9._:%-]{1,255}$/.test(text)) return text;
     return refuse(context, `must be an address or a host name to listen on; it is ${shown(text)}`);
@@ -73,7 +76,11 @@ export function hostName() {
 }
 
 /** An address; the message never repeats the value, because addresses may carry passwords. */
-export function address(schemes: readonly string[], example: string, furtherCheck?: (url: URL) => string | undefined) {
+export function address(
+  schemes: readonly string[],
+  example: string,
+  furtherCheck?: (url: URL) => string | undefined,
+): SettingSchema<string> {
   const allowed = schemes.map((scheme) => `${scheme}//`).join(' or ');
   return z.string().transform((text, context) => {
     if (text === '') return refuse(context, `must not be empty; it looks like ${example}`);
@@ -88,7 +95,7 @@ export function address(schemes: readonly string[], example: string, furtherChec
 }
 
 /** `host:port,host:port`; an IPv6 host stands in brackets. */
-export function hostList() {
+export function hostList(): SettingSchema<{ host: string; port: number }[]> {
   return z.string().transform((text, context) => {
     const nodes = text.split(',').map((part) => {
       const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(part);
@@ -102,7 +109,7 @@ export function hostList() {
 }
 
 /** A signing secret, measured in bytes; the message never repeats it. */
-export function secret(minBytes: number, maxBytes: number) {
+export function secret(minBytes: number, maxBytes: number): SettingSchema<string> {
   return z.string().transform((text, context) => {
     const bytes = Buffer.byteLength(text);
     if (bytes >= minBytes && bytes <= maxBytes) return text;

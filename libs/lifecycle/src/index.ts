@@ -1,2 +1,2 @@
 export { PinoLogger } from './pino-logger.js';
-export { type Assembled, run } from './run.js';
+export { type Assemble, type Assembled, run } from './run.js';

@@ -1,4 +1,3 @@
-import type { Server } from 'node:http';
 import type { LoggerService } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Counter } from 'prom-client';
@@ -24,15 +23,17 @@ const unhandledRejections = new Counter({
 });
 
 /**
+ * Puts an application together. What it needs is best imported in here, so that bad settings are told and signals are heard before the first
+ * second is spent on loading.
+ */
+export type Assemble = () => Promise<Assembled>;
+
+/**
  * The life of a process: assembles the application, listens, serves until SIGTERM or SIGINT, and ends with code 0 within SHUTDOWN_TIMEOUT_MS,
  * whatever the stores do. On the way down: no new requests, running ones are answered, then the modules end in Nest's order (work in hand, then
  * connections). Where it cannot start it says why in one line and ends with code 1.
  */
-export async function run(
-  settings: Settings,
-  logger: LoggerService,
-  assemble: () => Promise<Assembled>,
-): Promise<void> {
+export async function run(settings: Settings, logger: LoggerService, assemble: Assemble): Promise<void> {
   const ending = new Ending(settings, logger);
   ending.listenForSignals();
   watchForDefects(logger);
@@ -86,7 +87,7 @@ class Ending {
     try {
       if (this.assembled !== undefined) {
         const { app, intake } = this.assembled;
-        await intake.close(app.getHttpServer() as Server, http.requestTimeoutMs + ANSWER_MARGIN_MS);
+        await intake.close(app.getHttpServer(), http.requestTimeoutMs + ANSWER_MARGIN_MS);
         await app.close();
       }
       this.logger.log('stopped', 'Process');
