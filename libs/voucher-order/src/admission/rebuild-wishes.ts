@@ -7,15 +7,17 @@ const REPEAT_AFTER_MS = 200;
 /** A sale that is closed for this long may have been left behind by a rebuild that died. */
 const ABANDONED_AFTER_MS = 5_000;
 const REMEMBERED_WISHES = 1_000;
+const CLOCK = { now: () => performance.now() };
 
 /** Passes on wishes for a rebuild, each at a bounded rate. */
 @Injectable()
 export class RebuildWishes {
-  private readonly recent = new LRUCache<string, true>({ max: REMEMBERED_WISHES, ttl: REPEAT_AFTER_MS });
+  private readonly recent = new LRUCache<string, true>({ max: REMEMBERED_WISHES, ttl: REPEAT_AFTER_MS, perf: CLOCK });
   /** Since when a voucher is heard to be closed (monotonic milliseconds). */
   private readonly closedSince = new LRUCache<string, number>({
     max: REMEMBERED_WISHES,
     ttl: 2 * ABANDONED_AFTER_MS,
+    perf: CLOCK,
   });
 
   constructor(private readonly epochs: EpochRegister) {}
