@@ -478,3 +478,30 @@ describe('several writers', () => {
     expect(await room.stockOf(voucherId)).toBe(500 - rows.length);
   });
 });
+
+describe('a pool of one connection', () => {
+  it('stores 500 orders while others read, reject and count: nothing waits for itself', async () => {
+    const narrow = await openOrderRoom({ DB_POOL_SIZE: '1' });
+    await narrow.putVoucher('1', 400);
+    await narrow.putVoucher('2', 1_000);
+    const number = await narrow.repository.epochNumber(0);
+    const orders = ordersOf('2', 500);
+    const stored = Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        narrow.repository.createOrders({
+          partition: 0,
+          epochNumber: number,
+          orders: orders.slice(index * 50, index * 50 + 50),
+        }),
+      ),
+    );
+    const read = Promise.all(orders.slice(0, 50).map((one) => narrow.reader.findOrder(one.orderId)));
+    const rejected = narrow.repository.rejectOrder(0, order(7, 7, '1'), 'DISCARDED', 'meanwhile');
+    await narrow.database.ping(10_000);
+    expect((await stored).every((outcome) => outcome.kind === 'DONE')).toBe(true);
+    expect(await read).toHaveLength(50);
+    expect(await rejected).toMatchObject({ kind: 'REJECTED' });
+    expect(await narrow.stockOf('2')).toBe(500);
+    await narrow.close();
+  });
+});
