@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DrainFixture, purchases } from '../../stream-consumer/test-support/drain-fixture.js';
+import { DrainFixture, purchases } from '../../../test/support/drain-fixture.js';
 import { DeadLetterService } from './dead-letter.service.js';
 import { type DeadLetterKey, parseLetterId } from './dead-letter.view.js';
 import { DeadLettersModule } from './dead-letters.module.js';

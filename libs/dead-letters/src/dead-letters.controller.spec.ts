@@ -8,7 +8,7 @@ import { ConfigModule } from '#config';
 import { Database } from '#database';
 import { createHttpServer, HttpModule } from '#http';
 import { RedisConnections } from '#redis';
-import { DrainFixture } from '../../stream-consumer/test-support/drain-fixture.js';
+import { DrainFixture } from '../../../test/support/drain-fixture.js';
 import { DeadLettersModule } from './dead-letters.module.js';
 
 let drain: DrainFixture;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { DrainFixture, purchases } from '../test-support/drain-fixture.js';
+import { DrainFixture, purchases } from '../../../test/support/drain-fixture.js';
 
 let drain: DrainFixture;
 let nextVoucher = 100;

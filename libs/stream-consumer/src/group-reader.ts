@@ -63,16 +63,18 @@ export class GroupReader {
     };
   }
 
-  /** How often each of these own pending entries was handed out. Ids in stream order; an entry no longer pending is missing in the answer. */
+  /**
+   * How often each of these own pending entries was handed out. Ids in stream order. An entry that is no longer pending is missing in the answer, and so
+   * may be one that stands behind very many others of this consumer.
+   */
   async deliveries(entryIds: readonly string[]): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     const first = entryIds[0];
     const last = entryIds.at(-1);
     if (first === undefined || last === undefined) return found;
     const { stream, group, consumer } = this.place;
-    const reply = asReply(
-      await this.connection.call('xpending', stream, group, first, last, entryIds.length, consumer),
-    );
+    const count = Math.max(2 * entryIds.length, 1_000);
+    const reply = asReply(await this.connection.call('xpending', stream, group, first, last, count, consumer));
     for (const row of reply) {
       const [id, , , count] = asReply(row);
       found.set(String(id), Number(count));

@@ -148,6 +148,8 @@ export class PartitionConsumer {
   }
 
   private async run(): Promise<void> {
+    // A pass by hand that is under way comes to its end first.
+    await this.byHand.catch(() => undefined);
     while (!this.stopping) {
       try {
         await this.turn(noCounts(), true);
@@ -239,10 +241,14 @@ export class PartitionConsumer {
   private async finish(): Promise<void> {
     const counts = noCounts();
     try {
-      for (let batches = 0; batches < 2; batches += 1) {
-        if (this.batch.orders.length > 0) await this.store(counts);
-        if (this.ahead !== undefined) await this.fetch(counts, false).catch(() => undefined);
+      await this.store(counts);
+      if (this.ahead !== undefined) {
+        await this.fetch(counts, false).catch(() => undefined);
+        await this.store(counts);
       }
+      await this.settle(counts, true);
+      this.batch = this.intake.take(await this.input.readLeft(), counts);
+      await this.store(counts);
     } catch (error) {
       this.logger.warn(`partition ${this.options.partition}: work left pending at the stop: ${describeError(error)}`);
     }

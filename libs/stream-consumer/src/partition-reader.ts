@@ -3,7 +3,7 @@ import type { RawEntry } from '#order-stream';
 import type { OrderRepository } from '#orders';
 import type { RedisConnection, RedisConnections } from '#redis';
 import type { KeySpace, OrderLog } from '#sale-register';
-import { GroupReader } from './group-reader.js';
+import { GroupReader, type ReaderPlace } from './group-reader.js';
 import * as metrics from './metrics.js';
 import { ReadPlan, type ReadSource, sweepEveryMs } from './read-plan.js';
 import { describeError, streamTrouble } from './retry-policy.js';
@@ -76,6 +76,16 @@ export class PartitionReader {
       if (streamTrouble(error) !== 'GROUP_MISSING') throw error;
       return this.repair(error);
     }
+  }
+
+  /** After `close`: the beginning of the own pending list, over the command connection. For entries that a reply handed out which was cut off. */
+  async readLeft(): Promise<ReadResult> {
+    const { connections, orders } = this.faces;
+    this.epochNumber ??= await orders.epochNumber(this.options.partition);
+    const group = new GroupReader(connections.command, this.place());
+    const entries = await group.readOwnPending('0-0', this.options.batchSize);
+    const deliveries = await deliveriesOf(group, entries);
+    return { source: 'OWN_PENDING', epochNumber: this.epochNumber, entries, vanished: [], deliveries };
   }
 
   /** Ends a waiting read at once, and the connection with it; later reads throw. Harmless when repeated. */
@@ -154,14 +164,18 @@ export class PartitionReader {
     return { source: 'OWN_PENDING', epochNumber, entries: [], vanished: [], deliveries: new Map() };
   }
 
+  private place(): ReaderPlace {
+    const { keys } = this.faces;
+    return { stream: keys.stream(this.options.partition), group: keys.group, consumer: this.options.name };
+  }
+
   private async openReader(): Promise<GroupReader> {
-    const { connections, keys } = this.faces;
-    const { partition, name } = this.options;
+    const { connections } = this.faces;
+    const { partition } = this.options;
     if (this.closed) throw new Error('the consumer of this partition has been stopped');
     if (this.reader === undefined) {
       const connection = connections.openBlocking(`consumer-${partition}`);
-      const place = { stream: keys.stream(partition), group: keys.group, consumer: name };
-      this.reader = { group: new GroupReader(connection, place), connection };
+      this.reader = { group: new GroupReader(connection, this.place()), connection };
     }
     const { connection, group } = this.reader;
     if (connection.status !== 'ready') await becomesReady(connection);

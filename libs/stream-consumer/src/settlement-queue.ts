@@ -102,7 +102,8 @@ export class SettlementQueue {
       if (pending) this.finished.add(entryId);
       else this.settled(entryId);
       counts.rejected += 1;
-      metrics.ordersRejected.inc({ reason: rejected.reason });
+      // Counted once, however often the rejection is met: where the mark was taken back, or where Redis had lost it.
+      if (outcome !== 'NOT_HELD' || !pending) metrics.ordersRejected.inc({ reason: rejected.reason });
       if (outcome !== 'NOT_HELD') this.noteLine(order, rejected, outcome);
     });
   }

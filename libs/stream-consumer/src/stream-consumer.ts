@@ -122,7 +122,7 @@ export class StreamConsumer implements OnModuleInit, OnModuleDestroy {
   }
 
   private startLoop(partition: number): void {
-    if (!this.consumers.has(partition)) this.consumerOf(partition).start();
+    this.consumerOf(partition).start();
   }
 
   private consumerOf(partition: number): PartitionConsumer {

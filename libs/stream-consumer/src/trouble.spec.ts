@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DrainFixture, purchases } from '../test-support/drain-fixture.js';
+import { DrainFixture, purchases } from '../../../test/support/drain-fixture.js';
 
 import { StreamConsumer } from './index.js';
 

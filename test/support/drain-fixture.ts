@@ -7,8 +7,8 @@ import { Database } from '#database';
 import { OrderReader, OrderRepository, StockLedger } from '#orders';
 import { type RedisConnection, RedisConnections } from '#redis';
 import { EpochRegister, KeySpace, OrderLog, SaleRegister } from '#sale-register';
-import { StreamConsumer, StreamConsumerModule } from '../src/index.js';
-import { createTestDatabase, TestRedis } from '../../../test/support/services.js';
+import { StreamConsumer, StreamConsumerModule } from '#stream-consumer';
+import { createTestDatabase, TestRedis } from './services.js';
 
 type ConsumerOverrides = Partial<Settings['consumer']>;
 
