@@ -19,11 +19,12 @@ import { Interrupted, StartFailure, tellFailure } from './setup/start-failure.mj
 const HELP = `npm start [-- --json] [-- --data-dir DIR]
   Does all the set-up, starts Redis, PostgreSQL and the service, puts a demo voucher on sale. Ctrl+C stops everything.
   --json          prints one line of JSON when all is ready, instead of the banner
+  --as-built      installs and builds nothing: starts what dist holds
   --data-dir DIR  keeps the data there instead of in .data
   Settings come from the environment: PORT, HOST, REDIS_URL, DATABASE_URL, AUTH_JWT_SECRET, ... (see README)`;
 
 /** @typedef {import('./services/data-folder.mjs').DataFolder} DataFolder */
-/** @typedef {{ json: boolean, dataDir: string, host: string, port: number, shutdownTimeoutMs: number }} StartOptions */
+/** @typedef {{ json: boolean, asBuilt: boolean, dataDir: string, host: string, port: number, shutdownTimeoutMs: number }} StartOptions */
 
 /**
  * @param {string[]} args
@@ -34,7 +35,12 @@ async function readOptions(args) {
   try {
     ({ values } = parseArgs({
       args,
-      options: { json: { type: 'boolean' }, 'data-dir': { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        json: { type: 'boolean' },
+        'as-built': { type: 'boolean' },
+        'data-dir': { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
     }));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
@@ -43,6 +49,7 @@ async function readOptions(args) {
   if (values.help === true) return undefined;
   return {
     json: values.json === true,
+    asBuilt: values['as-built'] === true,
     dataDir: values['data-dir'] === undefined ? join(projectRoot, '.data') : resolve(values['data-dir']),
     host: process.env['HOST']?.trim() || '127.0.0.1',
     port: await readPort(process.env['PORT']?.trim() || '3000'),
@@ -65,8 +72,8 @@ async function readPort(text) {
  * @param {{ data: DataFolder, phases: Phases, signal: AbortSignal, say: (line: string) => void,
  *   onProcesses: (processes: { name: string, pid: number }[]) => void }} context
  */
-async function startAll({ host, port, shutdownTimeoutMs }, { data, phases, signal, say, onProcesses }) {
-  await setUp({ phases, signal });
+async function startAll({ asBuilt, host, port, shutdownTimeoutMs }, { data, phases, signal, say, onProcesses }) {
+  if (!asBuilt) await setUp({ phases, signal });
   await checkSettings();
   const { REDIS_URL: redisUrl, REDIS_CLUSTER_NODES: redisClusterNodes, DATABASE_URL: databaseUrl } = process.env;
   await checkReachable('REDIS_URL', redisUrl || undefined, 6379);
@@ -193,6 +200,8 @@ async function main() {
         say('\n- Stopping ...');
         await product.stop();
         say('- Stopped; the data is kept.');
+      } else if (stop.signal.aborted) {
+        say('- Stopped.');
       }
       removeRunFile(data.runFile);
       lock.release();

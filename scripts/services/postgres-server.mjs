@@ -7,6 +7,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readdirSync,
   readlinkSync,
   realpathSync,
   renameSync,
@@ -65,6 +66,7 @@ function packageFolder(name) {
  * @property {Record<string, string>} [settings] as in postgresql.conf
  * @property {string} [logFile]
  * @property {(child: import('node:child_process').ChildProcess) => void} [onSpawn] hears of the process before it is ready
+ * @property {AbortSignal | undefined} [signal] gives the making of the cluster up
  * @property {string} [password] of the superuser `postgres`; counts at the first start
  */
 
@@ -74,14 +76,8 @@ function packageFolder(name) {
  * @param {PostgresOptions} options
  * @returns {Promise<import('node:child_process').ChildProcess>}
  */
-export async function startPostgres({
-  dir,
-  port,
-  settings = {},
-  logFile = `${dir}.log`,
-  password = 'postgres',
-  onSpawn,
-}) {
+export async function startPostgres(options) {
+  const { dir, port, settings = {}, logFile = `${dir}.log`, password = 'postgres', signal, onSpawn } = options;
   const bin = postgresBinaries();
   mkdirSync(dirname(dir), { recursive: true });
   const account = postgresAccount({ dir, bin });
@@ -90,16 +86,17 @@ export async function startPostgres({
     giveData(dir, account);
     clearStaleLock(dir);
   } else {
-    await makeCluster({ dir, bin, account, password, sync: settings['fsync'] !== 'off' });
+    checkNoOtherFiles(dir);
+    await makeCluster({ dir, bin, account, password, sync: settings['fsync'] !== 'off', signal });
   }
   const logged = fileSize(logFile);
   const log = openSync(logFile, 'a');
-  const options = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings };
+  const parameters = { unix_socket_directories: '', listen_addresses: '127.0.0.1', ...settings };
   const [command = '', ...args] = [
     ...account.prefix,
     join(bin, 'postgres'),
     ...['-D', dir, '-p', String(port)],
-    ...Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ...Object.entries(parameters).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ];
   const child = spawn(command, args, { ...account.spawn, cwd: bin, detached: true, stdio: ['ignore', log, log] });
   closeSync(log);
@@ -116,10 +113,24 @@ export async function startPostgres({
 }
 
 /**
- * Makes the cluster beside its place and moves it there when it is whole: an interrupted start leaves no half cluster.
- * @param {{ dir: string, bin: string, account: import('./postgres-account.mjs').PostgresAccount, password: string, sync: boolean }} options
+ * A folder that holds files but no PG_VERSION is a damaged cluster, or something else: not ours to replace.
+ * @param {string} dir
  */
-async function makeCluster({ dir, bin, account, password, sync }) {
+function checkNoOtherFiles(dir) {
+  if (!existsSync(dir) || readdirSync(dir).length === 0) return;
+  throw new StartFailure({
+    what: 'The database folder is damaged',
+    why: `${dir} holds files, but no PG_VERSION`,
+    next: 'Put the file back if you know what happened. To begin anew: npm run reset',
+  });
+}
+
+/**
+ * Makes the cluster beside its place and moves it there when it is whole: an interrupted start leaves no half cluster.
+ * @param {{ dir: string, bin: string, account: import('./postgres-account.mjs').PostgresAccount, password: string, sync: boolean,
+ *   signal: AbortSignal | undefined }} options
+ */
+async function makeCluster({ dir, bin, account, password, sync, signal }) {
   const draft = `${dir}.new`;
   const passwordFile = `${dir}.pw`;
   rmSync(draft, { recursive: true, force: true });
@@ -145,14 +156,17 @@ async function makeCluster({ dir, bin, account, password, sync }) {
     ...(sync ? [] : ['--no-sync']),
   ];
   try {
-    const { code, tail } = await runCommand(command, args, { ...account.spawn, cwd: bin, env: { LC_ALL: 'C' } });
-    if (code !== 0) {
-      rmSync(draft, { recursive: true, force: true });
-      throw postgresFailure(tail, `initdb ended with code ${code}`, { dir, logFile: undefined });
-    }
-    rmSync(dir, { recursive: true, force: true });
+    const { code, tail } = await runCommand(command, args, {
+      ...account.spawn,
+      cwd: bin,
+      env: { LC_ALL: 'C' },
+      signal,
+    });
+    if (code !== 0) throw postgresFailure(tail, `initdb ended with code ${code}`, { dir, logFile: undefined });
+    // The place is empty at most (checkNoOtherFiles); a rename replaces an empty folder.
     renameSync(draft, dir);
   } finally {
+    rmSync(draft, { recursive: true, force: true });
     rmSync(passwordFile, { force: true });
   }
 }

@@ -99,7 +99,7 @@ async function startStores({ folder, parts, phases = silentPhases(), signal, ...
   if (redisUrl === undefined && given.redisClusterNodes === undefined) {
     redisUrl = await startOwnRedis({ folder, parts, phases, signal });
   }
-  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases }));
+  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases, signal }));
   return { redisUrl, databaseUrl };
 }
 
@@ -129,7 +129,7 @@ async function startOwnRedis({ folder, parts, phases, signal }) {
 }
 
 /** @param {StoreOptions} options */
-async function startOwnPostgres({ folder, parts, phases }) {
+async function startOwnPostgres({ folder, parts, phases, signal }) {
   const port = await freePort();
   const logFile = join(folder.logs, 'postgres.log');
   rotateLog(logFile);
@@ -137,7 +137,7 @@ async function startOwnPostgres({ folder, parts, phases }) {
   await phases.run('Starting PostgreSQL', async (tell) => {
     await parts.addStore({
       name: 'PostgreSQL',
-      start: (onSpawn) => startPostgres({ dir: folder.postgres, port, logFile, password, onSpawn }),
+      start: (onSpawn) => startPostgres({ dir: folder.postgres, port, logFile, password, signal, onSpawn }),
       // SIGINT: fast shutdown, sessions are closed. SIGQUIT: at once, recovered at the next start.
       stopSteps: [
         { signal: 'SIGINT', limitMs: 1500 },
