@@ -11,6 +11,8 @@ import { TimelineWatch } from './timeline-watch.js';
 import { RebuildLostError } from './voucher-rebuild.js';
 
 const LOOK_EVERY_MS = 1_000;
+/** Between looks for partitions that the record names and the settings do not. */
+const LIST_EVERY_MS = 5_000;
 /** Between looks while a partition is closed: an empty start opens as soon as the database is there. */
 const LOOK_AGAIN_MS = 200;
 /** Between looks that were asked for. */
@@ -61,6 +63,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   private readonly wishes = new Map<string, RebuildRequest>();
   private readonly stopping = new AbortController();
   private known: number[];
+  private listAgainMs = 0;
   private loop: Promise<void> | undefined;
   private look: Promise<void> | undefined;
   private wake: (() => void) | undefined;
@@ -171,8 +174,11 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
 
   private async lookAtDatabase(): Promise<void> {
     try {
-      const named = await this.record.partitions();
-      this.known = [...new Set([...this.known, ...named])].sort((a, b) => a - b);
+      if (performance.now() >= this.listAgainMs) {
+        const named = await this.record.partitions();
+        this.known = [...new Set([...this.known, ...named])].sort((a, b) => a - b);
+        this.listAgainMs = performance.now() + LIST_EVERY_MS;
+      }
       if (await this.timeline.moved()) {
         this.logger.warn('The database is on another timeline: everything is reconciled with it');
         this.begin('timeline', async () => void (await this.reconciliation.pass({ actor: 'timeline-change' })));

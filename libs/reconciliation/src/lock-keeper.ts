@@ -30,7 +30,9 @@ export class LockKeeper {
       await lock?.release();
       lock = await this.locks.tryAcquire(resource, LOCK_TTL_MS);
     };
-    const timer = setInterval(() => (renewal = renewal.then(renew)), RENEW_AFTER_MS);
+    const timer = setInterval(() => {
+      renewal = renewal.then(renew);
+    }, RENEW_AFTER_MS);
     try {
       return await work();
     } finally {

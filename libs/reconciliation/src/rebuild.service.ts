@@ -4,6 +4,7 @@ import { classifyDatabaseError } from '#database';
 import { OrderRepository } from '#orders';
 import { EpochRegister, OrderLog, RebuildRegister, SaleRegister } from '#sale-register';
 import { StockChangeService, VoucherReader, type SaleRecord } from '#vouchers';
+import { findingKey } from './findings.js';
 import { LockKeeper } from './lock-keeper.js';
 import { rebuildDuration, rebuilds } from './metrics.js';
 import type { RebuildOutcome, RebuildReport } from './reports.js';
@@ -183,16 +184,19 @@ export class RebuildService {
   /** Looks the sales over and repairs until nothing is found. False where differences come up again and again. */
   private async settle(task: RebuildTask, sales: readonly SaleRecord[], pauseMs: number): Promise<boolean> {
     let wanting = sales;
+    let seenBefore: ReadonlySet<string> = new Set();
     for (let round = 0; round < MAX_SETTLING_ROUNDS; round += 1) {
       const reports = await this.surveys.survey(task.partition, wanting, { signal: task.signal, pauseMs });
       const unsettled = new Set<string>();
+      const seen = new Set(reports.flatMap(({ findings }) => findings.map(findingKey)));
       for (const { findings, voucherId, complete } of reports) {
         if (!complete) unsettled.add(voucherId);
         for (const finding of findings) {
           if (isScriptFinding(finding)) {
             unsettled.add(voucherId);
             const { epoch, actor } = task;
-            await this.repairs.repair(finding, { epoch, actor, mayRaiseStock: round > 0 && findings.length === 1 });
+            const mayRaiseStock = findings.length === 1 && seenBefore.has(findingKey(finding));
+            await this.repairs.repair(finding, { epoch, actor, mayRaiseStock });
           } else if (finding.kind === 'UNITS_DIFFER') {
             await this.stockChanges.settle(
               sales.find((sale) => sale.voucherId === voucherId)!,
@@ -205,6 +209,7 @@ export class RebuildService {
       }
       if (unsettled.size === 0) return true;
       wanting = wanting.filter(({ voucherId }) => unsettled.has(voucherId));
+      seenBefore = seen;
     }
     return false;
   }

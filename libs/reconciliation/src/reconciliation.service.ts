@@ -34,6 +34,12 @@ export interface InspectOptions {
   readonly pauseMs?: number;
 }
 
+/** Some sales of a walk. `nextAfterId`: where the next page begins; undefined: that was the last. */
+export interface InspectedPage {
+  readonly reports: readonly VoucherReport[];
+  readonly nextAfterId: string | undefined;
+}
+
 export interface RepairOptions {
   readonly actor: string;
   readonly signal?: AbortSignal;
@@ -88,7 +94,12 @@ export class ReconciliationService {
   }
 
   /** Looks at some sales of one partition; for a walk that goes on from time to time. Closed partitions have no reports. */
-  async inspectPage(partition: number, window: SaleWindow, afterId: string, signal: AbortSignal) {
+  async inspectPage(
+    partition: number,
+    window: SaleWindow,
+    afterId: string,
+    signal: AbortSignal,
+  ): Promise<InspectedPage> {
     const sales = await this.vouchers.listSales(partition, window, afterId, SALES_PAGE);
     const reports = await this.surveys.survey(partition, sales, { signal, pauseMs: PAUSE_MS });
     return { reports, nextAfterId: sales.length < SALES_PAGE ? undefined : sales.at(-1)?.voucherId };
@@ -159,7 +170,7 @@ export class ReconciliationService {
   private async mendByRebuild(finding: Finding, options: RepairOptions): Promise<RepairResult> {
     switch (finding.kind) {
       case 'PARTITION_CLOSED': {
-        const report = await this.rebuilds.rebuildPartition(finding.partition, options);
+        const report = await this.rebuilds.rebuildPartition(finding.partition, { ...options, onlyIfFree: true });
         if (report?.outcome !== 'OPENED') return 'LOST';
         await this.rebuilds.rebuildMissing(finding.partition, options);
         return 'REPAIRED';
@@ -193,7 +204,7 @@ export class ReconciliationService {
   }
 
   private async rebuildVoucher(voucherId: string, options: RepairOptions): Promise<RepairResult> {
-    const report = await this.rebuilds.rebuildVoucher(voucherId, options);
+    const report = await this.rebuilds.rebuildVoucher(voucherId, { ...options, onlyIfFree: true });
     if (report?.outcome === 'UNKNOWN_VOUCHER') return 'GONE';
     return report?.outcome === 'OPENED' ? 'REPAIRED' : 'LOST';
   }

@@ -31,7 +31,7 @@ const stock = (): string => room.keys.stock(0, voucherId);
 /** Names the differences once, repairs each once with its ledger line, and finds nothing at the second run. */
 async function repairsOnce(expected: readonly Partial<Finding>[], { lines = expected.length } = {}): Promise<void> {
   const inspection = await room.reconciliation.inspect({ pauseMs: 10 });
-  expect(inspection.findings).toEqual(expected.map((finding) => expect.objectContaining({ voucherId, ...finding })));
+  expect(inspection.findings).toMatchObject(expected.map((finding) => ({ voucherId, ...finding })));
   const ledgerBefore = (await room.ledger.list(voucherId)).length;
   const { repairs, after } = await room.reconciliation.pass({ actor: 'test', pauseMs: 10 });
   expect(repairs.map(({ finding, result }) => `${finding.kind} ${result}`)).toEqual(
