@@ -3,6 +3,8 @@ import type { ClusterOptions, RedisOptions } from 'ioredis';
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_LIMIT_MS = 1000;
 const CONNECT_TIMEOUT_MS = 2000;
+/** A server that loads its data is asked again after this time, however long it says the loading will take. */
+const LOADING_RETRY_MS = 500;
 const KEEP_ALIVE_MS = 10_000;
 /** At most one reconnect per this time because the server answered READONLY or MASTERDOWN: one per batch would only churn. */
 const RECONNECT_ON_STATE_MS = 5000;
@@ -50,6 +52,7 @@ export function nodeOptions(name: string, timeouts: ConnectionTimeouts): RedisOp
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
+    maxLoadingRetryTime: LOADING_RETRY_MS,
     keepAlive: KEEP_ALIVE_MS,
     socketTimeout: timeouts.socketTimeoutMs,
     ...(timeouts.commandTimeoutMs === undefined ? {} : { commandTimeout: timeouts.commandTimeoutMs }),

@@ -137,6 +137,21 @@ describe('a connection that is lost or half dead', () => {
     expect(await rig.buy('17', '1', '101')).toMatchObject({ kind: 'ACCEPTED' });
   });
 
+  it('sends nothing while the server loads its data, and resumes when it has', async () => {
+    const slow = await TestRedis.start(['--key-load-delay', '100']);
+    const own = await RegisterRig.connect({ url: slow.url, requestTimeoutMs: 600 });
+    await own.redis.eval("for i = 1, 10000 do redis.call('SET', 'filler' .. i, 'x') end", 0);
+    await slow.down();
+    const loaded = slow.up();
+    await expect.poll(() => own.redis.status, { timeout: 10_000, interval: 5 }).toBe('connect');
+    expect(await own.buy('17', '1', '101')).toEqual(unavailable('NOT_SENT'));
+    await loaded;
+    expect(await own.connections.whenReady(10_000)).toBe(true);
+    expect(await own.buy('17', '1', '101')).toEqual(unavailable('EPOCH'));
+    own.close();
+    await slow.destroy();
+  });
+
   it('answers OUTCOME_UNKNOWN with the candidate where the connection is cut before the reply', async () => {
     const spy = vi.spyOn(rig.connections.admission, 'evalsha').mockRejectedValue(new Error('Connection is closed.'));
     expect(await rig.buy('17', '1', '101')).toEqual({ kind: 'OUTCOME_UNKNOWN', candidateOrderId: '101' });

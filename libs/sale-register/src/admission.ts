@@ -137,8 +137,10 @@ export class Admission {
     const pipeline = connection.pipeline();
     if (known) pipeline.evalsha(ADMIT.sha1, keys.length, ...keys, ...args);
     else pipeline.eval(ADMIT.source, keys.length, ...keys, ...args);
+    // At most half of the time left, and never longer than the connection lives without an answer.
+    const waitMs = Math.max(1, Math.floor(Math.min(leftMs, this.settings.http.requestTimeoutMs) / 2));
     // In one pipeline, so on the script's own connection: WAIT means the writes of its connection.
-    const results = await pipeline.call('WAIT', '1', String(Math.max(1, Math.floor(leftMs / 2)))).exec();
+    const results = await pipeline.call('WAIT', '1', String(waitMs)).exec();
     const [script, wait] = results ?? [];
     if (script === undefined) throw new Error('Connection is closed.');
     if (script[0] !== null) throw script[0];

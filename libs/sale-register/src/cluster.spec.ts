@@ -12,6 +12,7 @@ const PARTITIONS = Array.from({ length: 8 }, (_, partition) => partition);
 let nodes: TestRedis[];
 let rig: RegisterRig;
 let configs: string;
+const addresses = () => nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
 
 /** Three primaries that share the slots: what a one-node cluster hides (undeclared keys, keys of several slots) fails here. */
 beforeAll(async () => {
@@ -36,7 +37,7 @@ beforeAll(async () => {
     { timeout: 30_000, interval: 100 },
   );
   for (const client of clients) client.disconnect();
-  rig = await RegisterRig.connect({ clusterNodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) });
+  rig = await RegisterRig.connect({ clusterNodes: addresses() });
 });
 afterAll(async () => {
   rig.close();
@@ -136,6 +137,10 @@ it('locks, tells its durability, and survives an emptied script cache on every n
 });
 
 it('follows a slot that moved to another node', async () => {
+  const barrier = await RegisterRig.connect({ clusterNodes: addresses(), durability: 'replica' });
+  const held = { voucherId: '100', userId: '9', orderId: '911' };
+  // No replica here: the pipeline of script and WAIT runs on the slot's node, and what is not confirmed is not said.
+  expect(await barrier.register.admit(0, [held], 5000)).toEqual([{ kind: 'OUTCOME_UNKNOWN', candidateOrderId: '909' }]);
   const key = rig.keys.epoch(0);
   const slot = Number(await rig.redis.call('CLUSTER', 'KEYSLOT', key));
   const at = Math.floor((slot * 3) / SLOTS);
@@ -156,6 +161,8 @@ it('follows a slot that moved to another node', async () => {
   const request = { voucherId: '100', userId: '10', orderId: '910' };
   // The slot's new node has a data history of its own: admission is closed until the partition is reconciled there.
   expect(await rig.register.admit(0, [request], 5000)).toEqual([{ kind: 'UNAVAILABLE', reason: 'EPOCH' }]);
+  expect(await barrier.register.admit(0, [held], 5000)).toEqual([{ kind: 'UNAVAILABLE', reason: 'EPOCH' }]);
+  barrier.close();
   await rig.openEpoch(0);
   expect(await rig.register.admit(0, [request], 5000)).toEqual([{ kind: 'ACCEPTED', orderId: '910' }]);
 });
