@@ -149,6 +149,22 @@ describe('the loops go on by themselves', () => {
     await expect.poll(() => drain.consumer.status().consumers[0]?.consecutiveFailures, within).toBe(0);
   });
 
+  it('after Redis was frozen: noticed long before the block time of a minute is over', async () => {
+    const voucherId = await sale(1);
+    drain.consumer.start();
+    await expect.poll(() => drain.consumer.status().consumers[0]?.lastSuccessMs, within).toBeDefined();
+    drain.server.signal('SIGSTOP');
+    try {
+      await expect
+        .poll(() => drain.consumer.status().consumers[0]?.lastError, within)
+        .toMatch(/did not answer|not connected/);
+    } finally {
+      drain.server.signal('SIGCONT');
+    }
+    await vi.waitFor(() => drain.buy(voucherId, buyers(1)), within);
+    await expect.poll(() => rows(voucherId), within).toBe(1);
+  });
+
   it('after a right was missing: they say which, pause, and write a bounded number of lines', async () => {
     const warnings: unknown[] = [];
     const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation((line: unknown) => void warnings.push(line));

@@ -37,6 +37,8 @@ export interface ReaderOptions {
 
 /** How long a read waits for its connection before it counts as failed. */
 const CONNECT_LIMIT_MS = 1_000;
+/** How long the answer to a read may take beyond its wait for new entries, before the server counts as frozen. */
+const ANSWER_LIMIT_MS = 5_000;
 /** Repairs of a missing group in a row that count as no trouble. */
 const QUIET_REPAIRS = 3;
 
@@ -68,7 +70,9 @@ export class PartitionReader {
     try {
       if (!this.groupKnown) await this.ensureGroup();
       this.epochNumber ??= await this.faces.orders.epochNumber(this.options.partition);
-      const result = await this.readFrom(this.plan.next(performance.now()), this.epochNumber, wait);
+      const source = this.plan.next(performance.now());
+      const limitMs = ANSWER_LIMIT_MS + (wait && source.kind === 'NEW' ? source.blockMs : 0);
+      const result = await this.inTime(this.readFrom(source, this.epochNumber, wait), limitMs);
       this.repairs = 0;
       return result;
     } catch (error) {
@@ -91,6 +95,26 @@ export class PartitionReader {
   /** Ends a waiting read at once, and the connection with it; later reads throw. Harmless when repeated. */
   close(): void {
     this.closed = true;
+    this.disconnect();
+  }
+
+  /** A read that takes longer fails, and its connection is replaced: the block time of the settings may be far longer than this read's own. */
+  private async inTime(read: Promise<ReadResult>, limitMs: number): Promise<ReadResult> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new Error(`Redis did not answer a read within ${limitMs} ms`));
+        this.disconnect();
+      }, limitMs);
+    });
+    try {
+      return await Promise.race([read, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private disconnect(): void {
     if (this.reader !== undefined) this.faces.connections.close(this.reader.connection);
     this.reader = undefined;
   }
