@@ -74,7 +74,7 @@ async function readPort(text) {
  */
 async function startAll({ asBuilt, host, port, shutdownTimeoutMs }, { data, phases, signal, say, onProcesses }) {
   if (!asBuilt) await setUp({ phases, signal });
-  await checkSettings();
+  await checkSettings({ host, port });
   const { REDIS_URL: redisUrl, REDIS_CLUSTER_NODES: redisClusterNodes, DATABASE_URL: databaseUrl } = process.env;
   await checkReachable('REDIS_URL', redisUrl || undefined, 6379);
   await checkReachable('DATABASE_URL', databaseUrl || undefined, 5432);

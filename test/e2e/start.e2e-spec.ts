@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -35,9 +35,9 @@ class StartCommand {
 
   static run(dataDir: string, ...args: string[]): StartCommand {
     const script = join(root, 'scripts/start.mjs');
-    const env = { ...process.env, PORT: '0' };
+    const env: NodeJS.ProcessEnv = { ...process.env, PORT: '0' };
     for (const name of ['REDIS_URL', 'DATABASE_URL', 'AUTH_JWT_SECRET', 'NODE_ENV', 'LOG_LEVEL', 'HOST'])
-      delete env[name as 'PORT'];
+      delete env[name];
     const all = [script, '--as-built', '--data-dir', dataDir, ...args];
     return new StartCommand(spawn(process.execPath, all, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   }
@@ -59,10 +59,15 @@ class StartCommand {
   }
 }
 
-/** Pids of living processes that name the data folder in their command line or work in it. */
+/** Living processes that name the data folder in their command line (Redis does not, see redisSaidGoodbye). */
 async function processesOn(dataDir: string): Promise<string[]> {
   const { stdout } = await promisify(execFile)('ps', ['axo', 'pid=,args=']);
   return stdout.split('\n').filter((line) => line.includes(dataDir));
+}
+
+/** Whether Redis, which started last time too, ended in good order. */
+function redisSaidGoodbye(dataDir: string): boolean {
+  return /bye bye\.*\s*$/.test(readFileSync(join(dataDir, 'logs/redis.log'), 'utf8'));
 }
 
 async function orderStatus(report: Report, orderId: string): Promise<string> {
@@ -96,6 +101,7 @@ describe('npm start', () => {
     first.kill('SIGTERM');
     expect(await first.ended).toBe(0);
     expect(await processesOn(dataDir)).toEqual([]);
+    expect(redisSaidGoodbye(dataDir)).toBe(true);
     await expect(fetch(report.health)).rejects.toThrow();
 
     const third = StartCommand.run(dataDir, '--json');
@@ -122,6 +128,7 @@ describe('npm start', () => {
     next.kill('SIGTERM');
     expect(await next.ended).toBe(0);
     expect(await processesOn(dataDir)).toEqual([]);
+    expect(redisSaidGoodbye(dataDir)).toBe(true);
   }, 120_000);
 
   it('stops cleanly while it is still starting', async () => {
@@ -130,5 +137,6 @@ describe('npm start', () => {
     command.kill('SIGTERM');
     expect(await command.ended).toBe(0);
     expect(await processesOn(dataDir)).toEqual([]);
+    expect(redisSaidGoodbye(dataDir)).toBe(true);
   }, 60_000);
 });
