@@ -8,6 +8,7 @@ export * from './outcomes.js';
 export { MAX_REBUILD_MARKS, type RebuiltMark, RebuildRegister } from './rebuild-register.js';
 export * from './repair-outcomes.js';
 export { UnknownReplyError } from './reply.js';
+export { type CheckedSale, type SaleCheck, SaleChecks } from './sale-checks.js';
 export { SaleDirectory } from './sale-directory.js';
 export { SaleRegister } from './sale-register.js';
 export { SaleRegisterModule } from './sale-register.module.js';

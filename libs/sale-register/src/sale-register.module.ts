@@ -6,6 +6,7 @@ import { KeySpace } from './key-space.js';
 import { OrderLog } from './order-log.js';
 import { OrderSearch } from './order-search.js';
 import { RebuildRegister } from './rebuild-register.js';
+import { SaleChecks } from './sale-checks.js';
 import { SaleDirectory } from './sale-directory.js';
 import { SaleRegister } from './sale-register.js';
 import { SequenceLease } from './sequence-lease.js';
@@ -17,6 +18,7 @@ const FACES = [
   OrderSearch,
   EpochRegister,
   RebuildRegister,
+  SaleChecks,
   SaleDirectory,
   SequenceLease,
 ];

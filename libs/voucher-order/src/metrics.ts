@@ -66,3 +66,23 @@ export const orderIdLeases = new Counter({
   help: 'Blocks of order numbers leased, by result.',
   labelNames: ['result'],
 });
+
+export const rememberedRefusals = new Counter({
+  name: 'seckill_remembered_refusals_total',
+  help: 'Purchases refused from memory, without asking Redis; part of seckill_admissions_total.',
+});
+
+let remembered: () => number = () => 0;
+
+/** Says where the gauge of remembered sales reads its number, at each scrape. */
+export function reportRememberedRefusals(read: () => number): void {
+  remembered = read;
+}
+
+export const rememberedSales = new Gauge({
+  name: 'seckill_remembered_sales',
+  help: 'Sales whose refusals this process may answer from memory.',
+  collect() {
+    this.set(remembered());
+  },
+});

@@ -6,6 +6,7 @@ import { VouchersModule } from '#vouchers';
 import { AdmissionBatcher } from './admission/admission-batcher.js';
 import { AdmissionService } from './admission/admission.service.js';
 import { RebuildWishes } from './admission/rebuild-wishes.js';
+import { RefusalMemory } from './admission/refusal-memory.js';
 import { RedisIdWorker } from './admission/redis-id-worker.js';
 import { MarkReader } from './mark.reader.js';
 import { MyOrdersController } from './my-orders.controller.js';
@@ -32,6 +33,7 @@ const ORDER_SEQUENCE = 'order';
         new RedisIdWorker(async (day, size) => (await leases.lease(ORDER_SEQUENCE, day, size)).first),
     },
     RebuildWishes,
+    RefusalMemory,
     AdmissionService,
     MarkReader,
     OrderStatusService,

@@ -22,7 +22,8 @@ local function decimal(number)
   return string.format('%.0f', number)
 end
 
--- Raises the sale's version. One that is missing starts at the time, so that no earlier version comes again.
+-- Raises the sale's version, and says so on the channel of the sale's name: whoever remembers refusals forgets them. One that is missing starts at
+-- the time, so that no earlier version comes again. A user without the right to the channel only makes others forget later.
 local function raise_version(sale)
   if whole(redis.call('HGET', sale, 'version')) then
     redis.call('HINCRBY', sale, 'version', 1)
@@ -30,4 +31,5 @@ local function raise_version(sale)
     local now = redis.call('TIME')
     redis.call('HSET', sale, 'version', decimal(now[1] * 1000 + math.floor(now[2] / 1000)))
   end
+  redis.pcall('PUBLISH', sale, '')
 end

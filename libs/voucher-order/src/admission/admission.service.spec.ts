@@ -5,6 +5,7 @@ import type { AdmissionOutcome, EpochRegister, RebuildReason, SaleDirectory } fr
 import type { VoucherKnowledge, VoucherReader } from '#vouchers';
 import { AdmissionBatcher } from './admission-batcher.js';
 import { AdmissionService } from './admission.service.js';
+import type { RefusalMemory, RememberedRefusal } from './refusal-memory.js';
 import { RebuildWishes } from './rebuild-wishes.js';
 import { LEASE_SIZE, RedisIdWorker } from './redis-id-worker.js';
 
@@ -14,6 +15,7 @@ interface Scene {
   readonly knowledge?: VoucherKnowledge;
   readonly leases?: 'AWAY' | 'SILENT';
   readonly maxInFlight?: number;
+  readonly refused?: RememberedRefusal;
   readonly requestTimeoutMs?: number;
 }
 
@@ -22,7 +24,7 @@ const KNOWN: VoucherKnowledge = { kind: 'KNOWN', partition: 3 };
 
 /** The service among neighbours that answer as the scene says, and write down what they were asked. */
 function serviceIn(scene: Scene) {
-  const asked = { admissions: 0, leases: 0, knowledge: 0 };
+  const asked = { admissions: 0, leases: 0, knowledge: 0, noted: [] as string[] };
   const wishes: { partition: number; voucherId: string | undefined; reason: RebuildReason }[] = [];
   const state = { outcome: scene.outcome };
   const batcher = new AdmissionBatcher({
@@ -59,11 +61,41 @@ function serviceIn(scene: Scene) {
     http: { requestTimeoutMs: scene.requestTimeoutMs ?? 1_500 },
     admission: { maxInFlight: scene.maxInFlight ?? 100 },
   } as Settings;
-  const service = new AdmissionService(batcher, ids, directory, vouchers, new RebuildWishes(epochs), settings);
+  const refusals = {
+    answer: () => scene.refused,
+    note: (_partition: number, voucherId: string) => void asked.noted.push(voucherId),
+  } as unknown as RefusalMemory;
+  const service = new AdmissionService(
+    batcher,
+    ids,
+    directory,
+    vouchers,
+    new RebuildWishes(epochs),
+    refusals,
+    settings,
+  );
   return { service, asked, wishes, state };
 }
 
 describe('AdmissionService', () => {
+  it('answers a remembered refusal without asking anybody', async () => {
+    const { service, asked } = serviceIn({ refused: { kind: 'SOLD_OUT' } });
+    expect(await service.admit('7', '42')).toEqual({ kind: 'SOLD_OUT' });
+    expect(asked).toEqual({ admissions: 0, leases: 0, knowledge: 0, noted: [] });
+  });
+
+  it.each<[AdmissionOutcome, string[]]>([
+    [{ kind: 'SOLD_OUT' }, ['7']],
+    [{ kind: 'ENDED', endMs: 7 }, ['7']],
+    [{ kind: 'NOT_STARTED', beginMs: 5 }, ['7']],
+    [{ kind: 'DUPLICATE', orderId: '9' }, []],
+    [{ kind: 'UNAVAILABLE', reason: 'EPOCH' }, []],
+  ])('after %o the sale may be remembered: %j', async (outcome, noted) => {
+    const { service, asked } = serviceIn({ outcome });
+    await service.admit('7', '42');
+    expect(asked.noted).toEqual(noted);
+  });
+
   it.each<AdmissionOutcome>([
     { kind: 'NOT_STARTED', beginMs: 5 },
     { kind: 'DUPLICATE', orderId: '9' },

@@ -4,8 +4,9 @@ import { within } from '#http';
 import { RedisUnavailableError } from '#redis';
 import { SaleDirectory, type AdmissionOutcome, type UnavailableReason } from '#sale-register';
 import { VoucherReader } from '#vouchers';
-import { admissionDuration, countAdmission, reportInFlight } from '../metrics.js';
+import { admissionDuration, countAdmission, reportInFlight, rememberedRefusals } from '../metrics.js';
 import { AdmissionBatcher } from './admission-batcher.js';
+import { RefusalMemory } from './refusal-memory.js';
 import { RebuildWishes } from './rebuild-wishes.js';
 import { RedisIdWorker } from './redis-id-worker.js';
 
@@ -39,6 +40,7 @@ export class AdmissionService {
     private readonly directory: SaleDirectory,
     private readonly vouchers: VoucherReader,
     private readonly rebuilds: RebuildWishes,
+    private readonly refusals: RefusalMemory,
     @Inject(SETTINGS) settings: Settings,
   ) {
     const { requestTimeoutMs } = settings.http;
@@ -48,15 +50,20 @@ export class AdmissionService {
   }
 
   /**
-   * Decides one purchase within REQUEST_TIMEOUT_MS of this call. Ids are canonical. Above MAX_IN_FLIGHT purchases in hand it is OVERLOADED
-   * before anything is asked. Repeating a purchase is always safe. Rejects only for a defect.
+   * Decides one purchase within REQUEST_TIMEOUT_MS of `startMs` (a time of `performance.now()`; default: this call). Ids are canonical. Above
+   * MAX_IN_FLIGHT purchases in hand it is OVERLOADED before anything is asked. Repeating a purchase is always safe. Rejects only for a defect.
    */
-  async admit(voucherId: string, userId: string): Promise<PurchaseOutcome> {
+  async admit(voucherId: string, userId: string, startMs = performance.now()): Promise<PurchaseOutcome> {
+    const remembered = this.refusals.answer(voucherId, userId);
+    if (remembered !== undefined) {
+      countAdmission(remembered.kind);
+      rememberedRefusals.inc();
+      return remembered;
+    }
     if (this.inFlight >= this.maxInFlight) {
       countAdmission('OVERLOADED');
       return OVERLOADED;
     }
-    const startMs = performance.now();
     this.inFlight += 1;
     try {
       const outcome = await this.decide(voucherId, userId, startMs + this.timeLimitMs);
@@ -79,6 +86,9 @@ export class AdmissionService {
       return outcome;
     }
     if (this.closed.size > 0 && outcome.kind !== 'OUTCOME_UNKNOWN') this.closed.delete(partition);
+    if (outcome.kind === 'SOLD_OUT' || outcome.kind === 'NOT_STARTED' || outcome.kind === 'ENDED') {
+      this.refusals.note(partition, voucherId);
+    }
     return outcome.kind === 'NOT_PUBLISHED' ? this.unpublished(voucherId, partition, deadlineMs) : outcome;
   }
 
