@@ -26,7 +26,8 @@ export class BuyerFilter {
   }
 
   add(userId: string): void {
-    let { hash, step } = hashes(userId);
+    const { first, step } = hashes(userId);
+    let hash = first;
     for (let probe = 0; probe < PROBES; probe += 1) {
       const bit = hash & this.mask;
       this.words[bit >>> 5]! |= 1 << (bit & 31);
@@ -36,7 +37,8 @@ export class BuyerFilter {
 
   /** False: certainly none of the users added. */
   mayHold(userId: string): boolean {
-    let { hash, step } = hashes(userId);
+    const { first, step } = hashes(userId);
+    let hash = first;
     for (let probe = 0; probe < PROBES; probe += 1) {
       const bit = hash & this.mask;
       if ((this.words[bit >>> 5]! & (1 << (bit & 31))) === 0) return false;
@@ -47,7 +49,7 @@ export class BuyerFilter {
 }
 
 /** Two hashes of the digits: FNV-1a, and the same from another start, made odd so that the probes differ. */
-function hashes(text: string): { hash: number; step: number } {
+function hashes(text: string): { first: number; step: number } {
   let hash = 0x811c9dc5;
   let step = 0x9747b28c;
   for (let at = 0; at < text.length; at += 1) {
@@ -56,7 +58,7 @@ function hashes(text: string): { hash: number; step: number } {
     step = Math.imul(step ^ code, 0x01000193);
   }
   // FNV leaves the low bits of similar ids similar: one round of mixing (murmur3's finalizer constants).
-  return { hash: mix(hash), step: mix(step) | 1 };
+  return { first: mix(hash), step: mix(step) | 1 };
 }
 
 function mix(hash: number): number {
