@@ -18,6 +18,7 @@ export const importTable = {
   reconciliation: ['sale-register', 'order-stream', 'orders', 'vouchers', 'database', 'redis', 'auth', 'http', 'config'],
   lifecycle: ['config', 'http'],
   'queue-lab': [],
+  hmdp: ['vouchers', 'voucher-order', 'database', 'redis', 'auth', 'http', 'config'],
   health: ['sale-register', 'stream-consumer', 'reconciliation', 'database', 'redis', 'auth', 'http', 'config'],
 };
 

@@ -86,6 +86,7 @@ async function startAll({ asBuilt, host, port, shutdownTimeoutMs }, { data, phas
     ...(redisClusterNodes ? { redisClusterNodes } : {}),
     ...(databaseUrl ? { databaseUrl } : {}),
     secret: process.env['AUTH_JWT_SECRET'] || undefined,
+    env: { HMDP_COMPAT: process.env['HMDP_COMPAT'] ?? 'true' },
     shutdownTimeoutMs,
     phases,
     signal,

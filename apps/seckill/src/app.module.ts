@@ -4,6 +4,7 @@ import { ConfigModule, type Settings } from '#config';
 import { DatabaseModule } from '#database';
 import { DeadLettersModule } from '#dead-letters';
 import { HealthModule } from '#health';
+import { HmdpModule } from '#hmdp';
 import { HttpModule } from '#http';
 import { OrdersModule } from '#orders';
 import { ReconciliationHttpModule, ReconciliationWatchModule } from '#reconciliation';
@@ -27,6 +28,7 @@ export class AppModule {
         // The request wing: decides and answers
         VoucherOrderModule,
         VouchersHttpModule,
+        ...(settings.hmdp.enabled ? [HmdpModule] : []),
         // Between the wings: the register of rights
         SaleRegisterModule,
         RedisModule,

@@ -20,7 +20,7 @@ export function addIdentityHook(fastify: FastifyInstance, verifier: TokenVerifie
     const access = accessOf(request);
     if (access === 'public') return done();
     const token = bearerToken(request.headers.authorization);
-    if (token === undefined) return sendProblem(request, reply, 'UNAUTHENTICATED');
+    if (token === undefined) return refuse(request, reply, 'UNAUTHENTICATED');
     const verified = verifier.verify(token);
     if (!(verified instanceof Promise)) return admit(request, reply, access, verified, done);
     verified.then(
@@ -28,6 +28,12 @@ export function addIdentityHook(fastify: FastifyInstance, verifier: TokenVerifie
       (error: unknown) => filter.answer(error, request, reply),
     );
   });
+}
+
+function refuse(request: FastifyRequest, reply: FastifyReply, code: 'UNAUTHENTICATED' | 'FORBIDDEN'): void {
+  if ((request.routeOptions.config as RouteFacts).dialect === undefined) return sendProblem(request, reply, code);
+  // Clients of the other dialect know one refusal, and read no body of it.
+  void reply.code(401).header('cache-control', 'no-store').send();
 }
 
 function accessOf(request: FastifyRequest): RouteAccess {
@@ -53,9 +59,9 @@ function admit(
   identity: Identity | undefined,
   done: Done,
 ): void {
-  if (identity === undefined) return sendProblem(request, reply, 'UNAUTHENTICATED');
+  if (identity === undefined) return refuse(request, reply, 'UNAUTHENTICATED');
   if (typeof access !== 'string' && (identity.role === undefined || !access.includes(identity.role)))
-    return sendProblem(request, reply, 'FORBIDDEN');
+    return refuse(request, reply, 'FORBIDDEN');
   (request as { [IDENTITY]?: Identity })[IDENTITY] = identity;
   done();
 }

@@ -68,6 +68,7 @@ describe('settings that are no names or addresses', () => {
     ['CONSUMER_NAME', ''],
     ['REDIS_KEY_PREFIX', 'a{b}'],
     ['CONSUMER_ENABLED', 'maybe'],
+    ['HMDP_COMPAT', 'yes'],
     ['ADMISSION_DURABILITY', 'all'],
     ['LOG_LEVEL', 'loud'],
     ['HOST', ''],
@@ -133,6 +134,7 @@ it('has a default for every setting in development', () => {
     stream: { name: 'stream.orders', group: 'g1', partitions: 1 },
     consumer: { enabled: true, batchSize: 1000, blockMs: 2000, claimMinIdleMs: 30_000, maxDeliveries: 5 },
     admission: { durability: 'local', maxBacklog: 1_000_000, maxInFlight: 10_000 },
+    hmdp: { enabled: false },
     shutdownTimeoutMs: 10_000,
     logLevel: 'info',
   });

@@ -67,6 +67,7 @@ const SCHEMAS = {
   MAX_BACKLOG: wholeNumber({ unit: 'entries', min: 1, max: 100_000_000 }),
   MAX_IN_FLIGHT: wholeNumber({ unit: 'purchases', min: 1, max: 1_000_000 }),
   ADMISSION_DURABILITY: oneOf(['local', 'replica']),
+  HMDP_COMPAT: flag(),
   REQUEST_TIMEOUT_MS: wholeNumber({ unit: 'milliseconds', min: 100, max: 60_000 }),
   SHUTDOWN_TIMEOUT_MS: wholeNumber({ unit: 'milliseconds', min: 500, max: 600_000 }),
   LOG_LEVEL: oneOf(LOG_LEVELS),
@@ -180,6 +181,7 @@ function assemble(given: GivenSettings, production: boolean, defaultPort: number
       maxBacklog: given.MAX_BACKLOG ?? 1_000_000,
       maxInFlight: given.MAX_IN_FLIGHT ?? 10_000,
     },
+    hmdp: { enabled: given.HMDP_COMPAT ?? false },
     shutdownTimeoutMs: given.SHUTDOWN_TIMEOUT_MS ?? 10_000,
     logLevel: given.LOG_LEVEL ?? 'info',
   };
@@ -216,6 +218,7 @@ function effectiveSettings(settings: Settings, given: GivenSettings): EffectiveS
     MAX_BACKLOG: admission.maxBacklog,
     MAX_IN_FLIGHT: admission.maxInFlight,
     ADMISSION_DURABILITY: admission.durability,
+    HMDP_COMPAT: settings.hmdp.enabled,
     REQUEST_TIMEOUT_MS: http.requestTimeoutMs,
     SHUTDOWN_TIMEOUT_MS: settings.shutdownTimeoutMs,
     LOG_LEVEL: settings.logLevel,

@@ -9,6 +9,8 @@ export interface Settings {
   readonly stream: StreamSettings;
   readonly consumer: ConsumerSettings;
   readonly admission: AdmissionSettings;
+  /** Whether the API also answers hmdp's routes (HMDP_COMPAT). */
+  readonly hmdp: { readonly enabled: boolean };
   readonly shutdownTimeoutMs: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 }

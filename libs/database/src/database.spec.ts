@@ -103,7 +103,7 @@ describe('connecting', () => {
     expect(before.length).toBeGreaterThan(50);
     const runs = (): Promise<unknown[]> => first.query('SELECT id, name FROM tb_schema_migration ORDER BY id');
     const migrations = await runs();
-    expect(migrations).toHaveLength(3);
+    expect(migrations).toHaveLength(4);
     await Promise.all([open(empty.url), open(empty.url), open(empty.url)].map(ready));
     expect(await schema()).toEqual(before);
     expect(await runs()).toEqual(migrations);

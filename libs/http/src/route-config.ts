@@ -9,6 +9,11 @@ export interface RouteFacts {
   readonly ignoresBody?: true;
   /** Who may call: see the decorators of the auth room. */
   readonly access?: RouteAccess;
+  /**
+   * Whose clients the route speaks to; absent: ours. Routes of another dialect refuse a caller with a bare 401, and the room that owns them answers
+   * their errors.
+   */
+  readonly dialect?: 'hmdp';
 }
 
 /** `buyer`: anyone with a valid token. A list: anyone whose token carries one of the roles. */

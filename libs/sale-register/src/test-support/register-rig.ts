@@ -43,6 +43,7 @@ export function rigSettings(given: RigSettings): Settings {
       maxBacklog: given.maxBacklog ?? 1_000_000,
       maxInFlight: 10_000,
     },
+    hmdp: { enabled: false },
     shutdownTimeoutMs: 10_000,
     logLevel: 'info',
   };
