@@ -42,6 +42,8 @@ export class Crowd {
   sent = 0;
   /** Buyers who hold an order by what they heard. */
   accepted = 0;
+  /** When the last buyer was accepted (performance.now). */
+  lastAcceptedMs = 0;
   startedMs = 0;
   endedMs = 0;
   /** Open load: purchases that found every connection taken when they were due. */
@@ -121,7 +123,10 @@ export class Crowd {
       const mine = heard.code === 'QUEUED' || (unsure && heard.code === 'DUPLICATE_ORDER');
       const again = isPassing(heard.code) && tries < this.sizes.tries;
       if (!again) {
-        if (mine) this.accepted += 1;
+        if (mine) {
+          this.accepted += 1;
+          this.lastAcceptedMs = performance.now();
+        }
         this.heard[buyer] = mine ? { ...heard, code: 'QUEUED' } : heard;
         return;
       }

@@ -13,14 +13,14 @@ export class MalformedAnswerError extends Error {
 
 const HEAD_LIMIT_BYTES = 64 * 1024;
 const BODY_LIMIT_BYTES = 16 * 1024 * 1024;
-const EMPTY = Buffer.alloc(0);
+const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
  * Reads HTTP/1.1 answers off one connection, one at a time: bytes go in as they come, a whole answer comes out when it is there. Bodies by
  * content-length or chunked. Made for a load generator: no header but those is looked at.
  */
 export class ResponseParser {
-  private held = EMPTY;
+  private held: Buffer = EMPTY;
 
   /**
    * Takes further bytes; answers the answer that is complete now, or undefined.
@@ -50,7 +50,7 @@ function parse(bytes: Buffer): (HttpAnswer & { used: number }) | undefined {
     if (bytes.length > HEAD_LIMIT_BYTES) throw new MalformedAnswerError('the head of the answer does not end');
     return undefined;
   }
-  const head = bytes.latin1Slice(0, headEnd + 2);
+  const head = bytes.toString('latin1', 0, headEnd + 2);
   const status = /^HTTP\/1\.[01] ([1-5]\d\d)[ \r]/.exec(head)?.[1];
   if (status === undefined) throw new MalformedAnswerError(`no status line: ${head.slice(0, 60)}`);
   const closes = /\r\nconnection: *close/i.test(head);
@@ -61,7 +61,7 @@ function parse(bytes: Buffer): (HttpAnswer & { used: number }) | undefined {
     const used = start + Number(length);
     if (Number(length) > BODY_LIMIT_BYTES) throw new MalformedAnswerError(`a body of ${length} bytes`);
     if (bytes.length < used) return undefined;
-    return { status: Number(status), body: bytes.utf8Slice(start, used), closes, used };
+    return { status: Number(status), body: bytes.toString('utf8', start, used), closes, used };
   }
   if (!/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) throw new MalformedAnswerError('a body of unknown length');
   const body = chunkedBody(bytes, start);
@@ -74,12 +74,12 @@ function chunkedBody(bytes: Buffer, start: number): { text: string; used: number
     if (at - start > BODY_LIMIT_BYTES) throw new MalformedAnswerError('the chunks do not end');
     const lineEnd = bytes.indexOf('\r\n', at);
     if (lineEnd < 0) return undefined;
-    const size = /^([0-9a-f]{1,7})(?:;.*)?$/i.exec(bytes.latin1Slice(at, lineEnd))?.[1];
+    const size = /^([0-9a-f]{1,7})(?:;.*)?$/i.exec(bytes.toString('latin1', at, lineEnd))?.[1];
     if (size === undefined) throw new MalformedAnswerError('no chunk size');
     const length = parseInt(size, 16);
     const end = lineEnd + 2 + length;
     if (bytes.length < end + 2) return undefined;
-    if (bytes.latin1Slice(end, end + 2) !== '\r\n')
+    if (bytes.toString('latin1', end, end + 2) !== '\r\n')
       throw new MalformedAnswerError('a chunk of another length, or trailers');
     if (length === 0) return { text: Buffer.concat(parts).toString('utf8'), used: end + 2 };
     parts.push(bytes.subarray(lineEnd + 2, end));
