@@ -38,8 +38,8 @@ function lendSettings() {
   const report = runningStart(data.runFile)?.report;
   if (report === undefined) return;
   const { env } = process;
-  if (!env['REDIS_URL'] && !env['REDIS_CLUSTER_NODES'] && report.redisUrl !== undefined)
-    env['REDIS_URL'] = report.redisUrl;
+  const named = env['REDIS_URL'] || env['REDIS_CLUSTER_NODES'] || env['REDIS_SENTINELS'];
+  if (!named && report.redisUrl !== undefined) env['REDIS_URL'] = report.redisUrl;
   if (!env['DATABASE_URL']) env['DATABASE_URL'] = report.databaseUrl;
   if (!env['AUTH_JWT_SECRET'] && !env['AUTH_JWKS_URL']) env['AUTH_JWT_SECRET'] = keptSecret(data.jwtSecret);
 }

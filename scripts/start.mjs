@@ -84,6 +84,7 @@ async function startAll({ asBuilt, host, port, shutdownTimeoutMs }, { data, phas
     port,
     ...(redisUrl ? { redisUrl } : {}),
     ...(redisClusterNodes ? { redisClusterNodes } : {}),
+    ...(process.env['REDIS_SENTINELS'] ? { redisSentinels: process.env['REDIS_SENTINELS'] } : {}),
     ...(databaseUrl ? { databaseUrl } : {}),
     secret: process.env['AUTH_JWT_SECRET'] || undefined,
     env: { HMDP_COMPAT: process.env['HMDP_COMPAT'] ?? 'true' },
@@ -101,7 +102,7 @@ async function startAll({ asBuilt, host, port, shutdownTimeoutMs }, { data, phas
  */
 async function reportOf(product) {
   const { url, secret, dataDir } = product;
-  const ownRedis = !process.env['REDIS_URL'] && !process.env['REDIS_CLUSTER_NODES'];
+  const ownRedis = !['REDIS_URL', 'REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'].some((name) => process.env[name]);
   const base = {
     url,
     docs: `${url}/docs`,

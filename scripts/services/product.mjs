@@ -19,6 +19,7 @@ import { ProductParts } from './product-parts.mjs';
  * @property {number} [port] of the first API process; default a free one
  * @property {string} [redisUrl] a running Redis to use instead of an own one
  * @property {string} [redisClusterNodes] a running cluster to use instead, host:port,host:port
+ * @property {string} [redisSentinels] sentinels that name a running Redis, host:port,host:port; its name is REDIS_MASTER_NAME
  * @property {string} [databaseUrl] a running PostgreSQL to use instead of an own one
  * @property {string | undefined} [secret] AUTH_JWT_SECRET; default the one kept in the data folder, made at random
  * @property {Record<string, string>} [env] further settings of the API processes
@@ -34,7 +35,7 @@ import { ProductParts } from './product-parts.mjs';
  * @property {string} url of the first API process
  * @property {string[]} urls of all API processes
  * @property {string} secret signs tokens (HS256)
- * @property {string | undefined} redisUrl undefined where a cluster is used
+ * @property {string | undefined} redisUrl undefined where a cluster or sentinels are used
  * @property {string} databaseUrl
  * @property {string} dataDir
  * @property {string} logDir
@@ -96,7 +97,7 @@ export async function startProduct(options = {}) {
  */
 async function startStores({ folder, parts, phases = silentPhases(), signal, ...given }) {
   let redisUrl = given.redisUrl;
-  if (redisUrl === undefined && given.redisClusterNodes === undefined) {
+  if (redisUrl === undefined && given.redisClusterNodes === undefined && given.redisSentinels === undefined) {
     redisUrl = await startOwnRedis({ folder, parts, phases, signal });
   }
   const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases, signal }));
@@ -177,11 +178,11 @@ async function startApis({ folder, parts, stores, secret, phases = silentPhases(
 }
 
 /**
- * @param {Pick<ProductOptions, 'env' | 'redisClusterNodes'> & { secret: string, limitMs: number,
+ * @param {Pick<ProductOptions, 'env' | 'redisClusterNodes' | 'redisSentinels'> & { secret: string, limitMs: number,
  *   stores: { redisUrl: string | undefined, databaseUrl: string } }} options
  * @returns {NodeJS.ProcessEnv}
  */
-function apiEnvironment({ stores, secret, limitMs, redisClusterNodes, env = {} }) {
+function apiEnvironment({ stores, secret, limitMs, redisClusterNodes, redisSentinels, env = {} }) {
   /** @type {NodeJS.ProcessEnv} */
   const whole = {
     ...process.env,
@@ -190,15 +191,26 @@ function apiEnvironment({ stores, secret, limitMs, redisClusterNodes, env = {} }
     SHUTDOWN_TIMEOUT_MS: String(limitMs),
     ...env,
   };
-  // Only one of the two ways to name a Redis, and to check a token, may reach the process.
-  delete whole['REDIS_URL'];
-  delete whole['REDIS_CLUSTER_NODES'];
-  if (stores.redisUrl !== undefined) whole['REDIS_URL'] = stores.redisUrl;
-  else if (redisClusterNodes !== undefined) whole['REDIS_CLUSTER_NODES'] = redisClusterNodes;
+  // Only one of the ways to name a Redis, and to check a token, may reach the process.
+  for (const name of ['REDIS_URL', 'REDIS_CLUSTER_NODES', 'REDIS_SENTINELS']) delete whole[name];
+  if (stores.redisUrl !== undefined) {
+    whole['REDIS_URL'] = stores.redisUrl;
+    for (const name of NOT_FOR_A_SINGLE_NODE) delete whole[name];
+  } else if (redisClusterNodes !== undefined) whole['REDIS_CLUSTER_NODES'] = redisClusterNodes;
+  else if (redisSentinels !== undefined) whole['REDIS_SENTINELS'] = redisSentinels;
   delete whole['AUTH_JWT_SECRET'];
   if (!whole['AUTH_JWKS_URL']) whole['AUTH_JWT_SECRET'] = secret;
   return whole;
 }
+
+const NOT_FOR_A_SINGLE_NODE = [
+  'REDIS_MASTER_NAME',
+  'REDIS_USERNAME',
+  'REDIS_PASSWORD',
+  'REDIS_SENTINEL_USERNAME',
+  'REDIS_SENTINEL_PASSWORD',
+  'REDIS_TLS',
+];
 
 /** Phases that show nothing unless they take long, on the error stream. */
 function silentPhases() {

@@ -84,13 +84,13 @@ export async function claimData(data, say) {
 export async function checkSettings({ host, port }) {
   const face = join(projectRoot, 'dist/libs/config/src/index.js');
   const { readSettings } = await import(pathToFileURL(face).href);
-  const { REDIS_URL, REDIS_CLUSTER_NODES, DATABASE_URL, AUTH_JWKS_URL, AUTH_JWT_SECRET } = process.env;
+  const { REDIS_URL, REDIS_CLUSTER_NODES, REDIS_SENTINELS, DATABASE_URL, AUTH_JWKS_URL, AUTH_JWT_SECRET } = process.env;
   const result = readSettings({
     ...process.env,
     NODE_ENV: 'development',
     HOST: host,
     PORT: String(port),
-    ...(REDIS_URL || REDIS_CLUSTER_NODES ? {} : { REDIS_URL: 'redis://127.0.0.1:6379' }),
+    ...(REDIS_URL || REDIS_CLUSTER_NODES || REDIS_SENTINELS ? {} : { REDIS_URL: 'redis://127.0.0.1:6379' }),
     ...(DATABASE_URL ? {} : { DATABASE_URL: 'postgres://127.0.0.1:5432/postgres' }),
     ...(AUTH_JWKS_URL || AUTH_JWT_SECRET ? {} : { AUTH_JWT_SECRET: 'x'.repeat(43) }),
   });

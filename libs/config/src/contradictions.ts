@@ -15,11 +15,7 @@ const SLOWEST_MS_PER_ENTRY = 1;
 /** Names every contradiction between the settings; `settings` holds the effective values, `given` what the environment stated. */
 export function contradictions(given: GivenSettings, settings: Settings): Contradiction[] {
   const found: Contradiction[] = [];
-  if (given.REDIS_URL !== undefined && given.REDIS_CLUSTER_NODES !== undefined)
-    found.push({
-      about: ['REDIS_URL', 'REDIS_CLUSTER_NODES'],
-      message: 'REDIS_URL and REDIS_CLUSTER_NODES are both set: keep the one that is meant',
-    });
+  found.push(...redisContradictions(given));
   if (given.AUTH_JWT_SECRET !== undefined && given.AUTH_JWKS_URL !== undefined)
     found.push({
       about: ['AUTH_JWT_SECRET', 'AUTH_JWKS_URL'],
@@ -41,6 +37,39 @@ export function contradictions(given: GivenSettings, settings: Settings): Contra
       message:
         `SHUTDOWN_TIMEOUT_MS (${shutdownTimeoutMs} milliseconds) must be above REQUEST_TIMEOUT_MS (${http.requestTimeoutMs} milliseconds), ` +
         'else running requests cannot be answered before the end',
+    });
+  return found;
+}
+
+const REDIS_FORMS = ['REDIS_URL', 'REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'] as const;
+
+/** What each of these settings needs beside it; [setting, one of these, why]. */
+const REDIS_NEEDS: readonly (readonly [SettingName, readonly SettingName[], string])[] = [
+  ['REDIS_MASTER_NAME', ['REDIS_SENTINELS'], 'it names what sentinels watch'],
+  ['REDIS_SENTINELS', ['REDIS_MASTER_NAME'], 'sentinels are asked for a primary by its name'],
+  ['REDIS_SENTINEL_PASSWORD', ['REDIS_SENTINELS'], 'it is for the sentinels alone'],
+  ['REDIS_SENTINEL_USERNAME', ['REDIS_SENTINEL_PASSWORD'], 'a user without a password is none'],
+  ['REDIS_USERNAME', ['REDIS_PASSWORD'], 'a user without a password is none'],
+  ['REDIS_PASSWORD', ['REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'], 'the one of a single node stands in REDIS_URL'],
+  ['REDIS_TLS', ['REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'], 'a single node says it by rediss:// in REDIS_URL'],
+];
+
+function redisContradictions(given: GivenSettings): Contradiction[] {
+  const found: Contradiction[] = [];
+  const forms = REDIS_FORMS.filter((name) => given[name] !== undefined);
+  if (forms.length > 1) {
+    const all = forms.length === 2 ? 'both' : 'all';
+    found.push({ about: forms, message: `${forms.join(' and ')} are ${all} set: keep the one that is meant` });
+  }
+  for (const [name, needs, why] of REDIS_NEEDS) {
+    if (given[name] === undefined || needs.some((need) => given[need] !== undefined)) continue;
+    found.push({ about: [name, ...needs], message: `${name} needs ${needs.join(' or ')}: ${why}` });
+  }
+  const encrypted = given.REDIS_TLS ?? given.REDIS_URL?.startsWith('rediss:') ?? false;
+  if (given.REDIS_TLS_CA !== undefined && !encrypted)
+    found.push({
+      about: ['REDIS_TLS_CA', 'REDIS_TLS', 'REDIS_URL'],
+      message: 'REDIS_TLS_CA needs rediss:// in REDIS_URL, or REDIS_TLS true: nothing is encrypted without',
     });
   return found;
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { describeSettings, readSettings, type Environment } from './index.js';
@@ -12,6 +13,7 @@ const settingsOf = (env: Environment, authRequired = true) => {
   if (!result.ok) throw new Error(result.problems.join('; '));
   return result;
 };
+const CERTIFICATE = fileURLToPath(new URL('../../../test/support/tls/certificate.pem', import.meta.url));
 const production: Environment = {
   NODE_ENV: 'production',
   REDIS_URL: 'redis://redis:6379',
@@ -55,6 +57,13 @@ describe('settings that are no names or addresses', () => {
     ['REDIS_CLUSTER_NODES', 'a:1,b'],
     ['REDIS_CLUSTER_NODES', 'a:1, b:2'],
     ['REDIS_CLUSTER_NODES', 'a:99999'],
+    ['REDIS_SENTINELS', 'a'],
+    ['REDIS_MASTER_NAME', 'my primary'],
+    ['REDIS_USERNAME', ''],
+    ['REDIS_PASSWORD', ''],
+    ['REDIS_TLS', 'on'],
+    ['REDIS_TLS_CA', '/no/such/file'],
+    ['REDIS_TLS_CA', fileURLToPath(import.meta.url)],
     ['DATABASE_URL', ''],
     ['DATABASE_URL', 'mysql://u@h/d'],
     ['DATABASE_URL', 'postgres://u@h'],
@@ -94,6 +103,38 @@ describe('contradictions', () => {
       'a single node and a cluster',
       { REDIS_URL: 'redis://a', REDIS_CLUSTER_NODES: 'b:1' },
       'REDIS_URL and REDIS_CLUSTER_NODES',
+    ],
+    [
+      'a cluster and sentinels',
+      { REDIS_CLUSTER_NODES: 'b:1', REDIS_SENTINELS: 'c:1', REDIS_MASTER_NAME: 'm' },
+      'REDIS_CLUSTER_NODES and REDIS_SENTINELS',
+    ],
+    ['sentinels without a name', { REDIS_SENTINELS: 'c:1' }, 'REDIS_SENTINELS needs REDIS_MASTER_NAME'],
+    ['a name without sentinels', { REDIS_MASTER_NAME: 'm' }, 'REDIS_MASTER_NAME needs REDIS_SENTINELS'],
+    [
+      "a single node's password outside of its address",
+      { REDIS_URL: 'redis://a', REDIS_PASSWORD: 'p' },
+      'REDIS_PASSWORD needs REDIS_CLUSTER_NODES or REDIS_SENTINELS',
+    ],
+    [
+      'a user without a password',
+      { REDIS_CLUSTER_NODES: 'b:1', REDIS_USERNAME: 'u' },
+      'REDIS_USERNAME needs REDIS_PASSWORD',
+    ],
+    [
+      "sentinels' password without sentinels",
+      { REDIS_CLUSTER_NODES: 'b:1', REDIS_SENTINEL_PASSWORD: 'p' },
+      'REDIS_SENTINEL_PASSWORD needs REDIS_SENTINELS',
+    ],
+    [
+      'encryption told twice',
+      { REDIS_URL: 'rediss://a', REDIS_TLS: 'true' },
+      'REDIS_TLS needs REDIS_CLUSTER_NODES or REDIS_SENTINELS',
+    ],
+    [
+      'an authority where nothing is encrypted',
+      { REDIS_CLUSTER_NODES: 'b:1', REDIS_TLS_CA: CERTIFICATE },
+      'REDIS_TLS_CA needs rediss:// in REDIS_URL, or REDIS_TLS true',
     ],
     [
       'two ways to check tokens',
@@ -146,7 +187,7 @@ it('has a default for every setting in development', () => {
 describe('production', () => {
   it('needs both stores and a way to check tokens, and names all that is missing', () => {
     expect(problemsOf({ NODE_ENV: 'production' })).toEqual([
-      'REDIS_URL or REDIS_CLUSTER_NODES must be set in production',
+      'REDIS_URL, REDIS_CLUSTER_NODES or REDIS_SENTINELS must be set in production',
       'DATABASE_URL must be set in production',
       'AUTH_JWT_SECRET (32 to 4096 bytes) or AUTH_JWKS_URL must be set in production',
     ]);
@@ -176,6 +217,14 @@ describe('secrets', () => {
       { REDIS_URL: `redis://:${secret}@h:99999` },
       { DATABASE_URL: `postgres://u:${secret}@h` },
       { DATABASE_URL: secret },
+      { REDIS_PASSWORD: secret },
+      {
+        REDIS_SENTINELS: 'a:1',
+        REDIS_MASTER_NAME: 'm',
+        REDIS_PASSWORD: secret,
+        REDIS_SENTINEL_PASSWORD: secret,
+        AUTH_JWT_SECRET: 'x',
+      },
       {
         DATABASE_URL: `postgres://u:${secret}@h/d?password=${secret}`,
         REDIS_URL: `redis://u:${secret}@h`,
@@ -206,6 +255,33 @@ it('reads cluster nodes, also with IPv6 hosts', () => {
       { host: '::1', port: 7001 },
     ],
   });
+});
+
+it('reads sentinels, credentials and encryption', () => {
+  const { redis } = settingsOf({
+    REDIS_SENTINELS: 'a:26379,b:26379',
+    REDIS_MASTER_NAME: 'sales',
+    REDIS_USERNAME: 'seckill',
+    REDIS_PASSWORD: 'p',
+    REDIS_SENTINEL_PASSWORD: 'q',
+    REDIS_TLS: 'true',
+    REDIS_TLS_CA: CERTIFICATE,
+  }).settings;
+  expect(redis).toMatchObject({
+    url: undefined,
+    clusterNodes: undefined,
+    sentinel: {
+      nodes: [
+        { host: 'a', port: 26_379 },
+        { host: 'b', port: 26_379 },
+      ],
+      masterName: 'sales',
+      credentials: { username: undefined, password: 'q' },
+    },
+    credentials: { username: 'seckill', password: 'p' },
+    tls: true,
+  });
+  expect(redis.tlsCa).toContain('BEGIN CERTIFICATE');
 });
 
 it('never throws, whatever the environment holds', () => {

@@ -5,6 +5,7 @@ import type { EffectiveSetting } from './describe-settings.js';
 import { maskAddress } from './describe-settings.js';
 import {
   address,
+  certificateFile,
   flag,
   hostList,
   hostName,
@@ -14,7 +15,7 @@ import {
   secret,
   wholeNumber,
 } from './setting-schemas.js';
-import type { Settings } from './settings.js';
+import type { RedisCredentials, RedisNode, RedisSettings, Settings } from './settings.js';
 
 /** Where settings come from: `process.env`, or a plain object in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -50,6 +51,14 @@ const SCHEMAS = {
   HOST: hostName(),
   REDIS_URL: address(['redis:', 'rediss:'], 'redis://127.0.0.1:6379', namesRedisDatabase),
   REDIS_CLUSTER_NODES: hostList(),
+  REDIS_SENTINELS: hostList(),
+  REDIS_MASTER_NAME: keyName(200),
+  REDIS_USERNAME: keyName(200),
+  REDIS_PASSWORD: secret(1, 4096),
+  REDIS_SENTINEL_USERNAME: keyName(200),
+  REDIS_SENTINEL_PASSWORD: secret(1, 4096),
+  REDIS_TLS: flag(),
+  REDIS_TLS_CA: certificateFile(),
   REDIS_KEY_PREFIX: keyPrefix(100),
   DATABASE_URL: address(['postgres:', 'postgresql:'], 'postgres://user:password@127.0.0.1:5432/seckill', namesDatabase),
   DB_POOL_SIZE: wholeNumber({ unit: 'connections', min: 1, max: 1000 }),
@@ -136,8 +145,8 @@ function checkEach(env: Environment): { given: GivenSettings; problems: string[]
 
 function missingInProduction(env: Environment, authRequired: boolean): string[] {
   const problems: string[] = [];
-  if (env['REDIS_URL'] === undefined && env['REDIS_CLUSTER_NODES'] === undefined)
-    problems.push('REDIS_URL or REDIS_CLUSTER_NODES must be set in production');
+  if (['REDIS_URL', 'REDIS_CLUSTER_NODES', 'REDIS_SENTINELS'].every((name) => env[name] === undefined))
+    problems.push('REDIS_URL, REDIS_CLUSTER_NODES or REDIS_SENTINELS must be set in production');
   if (env['DATABASE_URL'] === undefined) problems.push('DATABASE_URL must be set in production');
   if (authRequired && env['AUTH_JWT_SECRET'] === undefined && env['AUTH_JWKS_URL'] === undefined)
     problems.push('AUTH_JWT_SECRET (32 to 4096 bytes) or AUTH_JWKS_URL must be set in production');
@@ -145,7 +154,6 @@ function missingInProduction(env: Environment, authRequired: boolean): string[] 
 }
 
 function assemble(given: GivenSettings, production: boolean, defaultPort: number): Settings {
-  const clusterNodes = given.REDIS_CLUSTER_NODES;
   return {
     mode: production ? 'production' : 'development',
     http: {
@@ -153,11 +161,7 @@ function assemble(given: GivenSettings, production: boolean, defaultPort: number
       port: given.PORT ?? defaultPort,
       requestTimeoutMs: given.REQUEST_TIMEOUT_MS ?? 1500,
     },
-    redis: {
-      url: clusterNodes === undefined ? (given.REDIS_URL ?? 'redis://127.0.0.1:6379') : undefined,
-      clusterNodes,
-      keyPrefix: given.REDIS_KEY_PREFIX ?? '',
-    },
+    redis: assembleRedis(given),
     database: {
       url: given.DATABASE_URL ?? 'postgres://postgres:postgres@127.0.0.1:5432/seckill',
       poolSize: given.DB_POOL_SIZE ?? 10,
@@ -187,6 +191,29 @@ function assemble(given: GivenSettings, production: boolean, defaultPort: number
   };
 }
 
+function assembleRedis(given: GivenSettings): RedisSettings {
+  const clusterNodes = given.REDIS_CLUSTER_NODES;
+  const sentinels = given.REDIS_SENTINELS;
+  const single = clusterNodes === undefined && sentinels === undefined;
+  return {
+    url: single ? (given.REDIS_URL ?? 'redis://127.0.0.1:6379') : undefined,
+    clusterNodes,
+    sentinel: sentinels && {
+      nodes: sentinels,
+      masterName: given.REDIS_MASTER_NAME ?? '',
+      credentials: credentials(given.REDIS_SENTINEL_USERNAME, given.REDIS_SENTINEL_PASSWORD),
+    },
+    credentials: credentials(given.REDIS_USERNAME, given.REDIS_PASSWORD),
+    tls: given.REDIS_TLS ?? false,
+    tlsCa: given.REDIS_TLS_CA?.pem,
+    keyPrefix: given.REDIS_KEY_PREFIX ?? '',
+  };
+}
+
+function credentials(username: string | undefined, password: string | undefined): RedisCredentials | undefined {
+  return password === undefined ? undefined : { username, password };
+}
+
 function withAuth(settings: Settings): Settings {
   const { jwtSecret, jwksUrl } = settings.auth;
   if (jwtSecret !== undefined || jwksUrl !== undefined) return settings;
@@ -200,7 +227,15 @@ function effectiveSettings(settings: Settings, given: GivenSettings): EffectiveS
     PORT: http.port,
     HOST: http.host,
     REDIS_URL: redis.url === undefined ? undefined : maskAddress(redis.url),
-    REDIS_CLUSTER_NODES: redis.clusterNodes?.map(({ host, port }) => `${host}:${port}`).join(','),
+    REDIS_CLUSTER_NODES: nodeList(redis.clusterNodes),
+    REDIS_SENTINELS: nodeList(redis.sentinel?.nodes),
+    REDIS_MASTER_NAME: redis.sentinel?.masterName,
+    REDIS_USERNAME: redis.credentials?.username,
+    REDIS_PASSWORD: redis.credentials && '***',
+    REDIS_SENTINEL_USERNAME: redis.sentinel?.credentials?.username,
+    REDIS_SENTINEL_PASSWORD: redis.sentinel?.credentials && '***',
+    REDIS_TLS: redis.url === undefined ? redis.tls : undefined,
+    REDIS_TLS_CA: given.REDIS_TLS_CA?.path,
     REDIS_KEY_PREFIX: redis.keyPrefix,
     DATABASE_URL: maskAddress(database.url),
     DB_POOL_SIZE: database.poolSize,
@@ -226,4 +261,8 @@ function effectiveSettings(settings: Settings, given: GivenSettings): EffectiveS
   return (Object.keys(values) as SettingName[])
     .filter((name) => values[name] !== undefined)
     .map((name) => ({ name, value: String(values[name]), source: given[name] === undefined ? 'default' : 'env' }));
+}
+
+function nodeList(nodes: readonly RedisNode[] | undefined): string | undefined {
+  return nodes?.map(({ host, port }) => `${host}:${port}`).join(',');
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 /** A whole number as the environment writes it: decimal digits only, within the limits. */
@@ -114,5 +115,25 @@ export function secret(minBytes: number, maxBytes: number): SettingSchema<string
     const bytes = Buffer.byteLength(text);
     if (bytes >= minBytes && bytes <= maxBytes) return text;
     return refuse(context, `must be ${minBytes} to ${maxBytes} bytes long; it has ${bytes}`);
+  });
+}
+
+/** A file of certificates, with what it holds. */
+export interface CertificateFile {
+  readonly path: string;
+  readonly pem: string;
+}
+
+/** The path of a PEM file with at least one certificate; read once, at the start. */
+export function certificateFile(): SettingSchema<CertificateFile> {
+  return z.string().transform((text, context): CertificateFile => {
+    let pem: string;
+    try {
+      pem = readFileSync(text, 'utf8');
+    } catch {
+      return refuse(context, `must be the path of a file that this process can read; it is ${shown(text)}`);
+    }
+    if (/-----BEGIN (?:TRUSTED )?CERTIFICATE-----/.test(pem)) return { path: text, pem };
+    return refuse(context, `must be the path of a PEM file with a certificate; it is ${shown(text)}`);
   });
 }

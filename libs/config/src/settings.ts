@@ -15,12 +15,39 @@ export interface Settings {
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 }
 
+export interface RedisNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** One of three: a single node (`url`), a cluster (`clusterNodes`), or a primary that sentinels name (`sentinel`). */
 export interface RedisSettings {
-  /** Connection address of a single node, or undefined where `clusterNodes` is given. */
+  /** Connection address of a single node, user and password included; undefined where one of the other two is given. */
   readonly url: string | undefined;
-  readonly clusterNodes: readonly { readonly host: string; readonly port: number }[] | undefined;
+  readonly clusterNodes: readonly RedisNode[] | undefined;
+  readonly sentinel?: SentinelSettings | undefined;
+  /** Who we are to the nodes of a cluster, or to those that sentinels name. */
+  readonly credentials?: RedisCredentials | undefined;
+  /** Connections to cluster, sentinels and what they name are encrypted. A single node says it by rediss://. */
+  readonly tls?: boolean;
+  /** Certificates (PEM) of the authority that signs the servers' own; undefined: the system's authorities. */
+  readonly tlsCa?: string | undefined;
   /** Put before every key of ours; empty by default. */
   readonly keyPrefix: string;
+}
+
+export interface RedisCredentials {
+  /** Undefined: the default user. */
+  readonly username: string | undefined;
+  readonly password: string;
+}
+
+export interface SentinelSettings {
+  readonly nodes: readonly RedisNode[];
+  /** Under which the sentinels watch the primary. */
+  readonly masterName: string;
+  /** Who we are to the sentinels themselves, where they ask. */
+  readonly credentials: RedisCredentials | undefined;
 }
 
 /** Exactly one of the two is set. */

@@ -1,4 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
+import type { RedisSettings } from '#config';
 
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_LIMIT_MS = 1000;
@@ -67,11 +68,48 @@ export function nodeOptions(name: string, timeouts: ConnectionTimeouts): RedisOp
   };
 }
 
-/** The same policy for a cluster, for FailFastCluster. Redirections are followed by the driver: a redirected command had no effect. */
-export function clusterOptions(name: string, timeouts: ConnectionTimeouts): ClusterOptions {
-  // The driver sets these two for the nodes itself: a node is connected on first use, and forgotten when it is lost.
-  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...redisOptions } = nodeOptions(name, timeouts);
+/** The address and options of a single node. The driver would let the scheme rediss:// win over the authority that is given. */
+export function singleNode(
+  settings: RedisSettings,
+  name: string,
+  timeouts: ConnectionTimeouts,
+): { readonly url: string; readonly options: RedisOptions } {
+  const url = settings.url ?? 'redis://127.0.0.1:6379';
+  const options = nodeOptions(name, timeouts);
+  if (!url.startsWith('rediss:')) return { url, options };
+  return { url: url.replace(/^rediss:/, 'redis:'), options: { ...options, ...encryption(settings, true) } };
+}
+
+/** The same policy for the primary that sentinels name. A frozen sentinel is left for the next one, a switch of the primary is followed at once. */
+export function sentinelOptions(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): RedisOptions {
+  const { sentinel } = settings;
+  if (sentinel === undefined) throw new TypeError('no sentinels are given');
+  const { tls } = encryption(settings, settings.tls);
   return {
+    ...nodeOptions(name, timeouts),
+    ...settings.credentials,
+    sentinels: sentinel.nodes.map(({ host, port }) => ({ host, port })),
+    name: sentinel.masterName,
+    role: 'master',
+    ...(sentinel.credentials === undefined
+      ? {}
+      : { sentinelUsername: sentinel.credentials.username, sentinelPassword: sentinel.credentials.password }),
+    ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    sentinelRetryStrategy: (attempt) => reconnectDelayMs(attempt),
+    sentinelReconnectStrategy: (attempt) => reconnectDelayMs(attempt),
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    failoverDetector: true,
+  };
+}
+
+/** The same policy for a cluster, for FailFastCluster. Redirections are followed by the driver: a redirected command had no effect. */
+export function clusterOptions(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): ClusterOptions {
+  // The driver sets these two for the nodes itself: a node is connected on first use, and forgotten when it is lost.
+  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...policy } = nodeOptions(name, timeouts);
+  const redisOptions = { ...policy, ...settings.credentials, ...encryption(settings, settings.tls) };
+  return {
+    // A certificate is for a name: the driver's own look-up would leave an address.
+    ...(settings.tls === true ? { dnsLookup: (host, answer) => answer(null, host) } : {}),
     clusterRetryStrategy: (attempt) => reconnectDelayMs(attempt),
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
@@ -80,4 +118,9 @@ export function clusterOptions(name: string, timeouts: ConnectionTimeouts): Clus
     slotsRefreshInterval: 5000,
     redisOptions,
   };
+}
+
+function encryption(settings: RedisSettings, encrypted: boolean | undefined): Pick<RedisOptions, 'tls'> {
+  if (encrypted !== true) return {};
+  return { tls: settings.tlsCa === undefined ? {} : { ca: settings.tlsCa } };
 }

@@ -1,17 +1,18 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { type Cluster, Redis } from 'ioredis';
-import { SETTINGS, type Settings } from '#config';
+import { type RedisSettings, SETTINGS, type Settings } from '#config';
 import {
   blockingTimeouts,
   clusterOptions,
   commandTimeouts,
   type ConnectionTimeouts,
-  nodeOptions,
+  sentinelOptions,
+  singleNode,
 } from './connection-options.js';
 import { ConnectionWatch } from './connection-watch.js';
 import { FailFastCluster } from './fail-fast-cluster.js';
 
-/** A connection to a single node or to a cluster: same commands, and both reject at once where no answer can come. */
+/** A connection to a single node (also one that sentinels name) or to a cluster: same commands, and both reject at once where no answer can come. */
 export type RedisConnection = Redis | Cluster;
 
 /**
@@ -66,16 +67,20 @@ export class RedisConnections implements OnApplicationShutdown {
   }
 
   private connect(name: string, timeouts: ConnectionTimeouts): RedisConnection {
-    const { url, clusterNodes } = this.settings.redis;
-    const connection =
-      clusterNodes === undefined
-        ? new Redis(url ?? 'redis://127.0.0.1:6379', nodeOptions(name, timeouts))
-        : new FailFastCluster([...clusterNodes], clusterOptions(name, timeouts));
+    const connection = open(this.settings.redis, name, timeouts);
     const watch = new ConnectionWatch(name, this.logger);
     watch.follow(connection);
     this.open.set(connection, watch);
     return connection;
   }
+}
+
+function open(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): RedisConnection {
+  if (settings.clusterNodes !== undefined)
+    return new FailFastCluster([...settings.clusterNodes], clusterOptions(settings, name, timeouts));
+  if (settings.sentinel !== undefined) return new Redis(sentinelOptions(settings, name, timeouts));
+  const { url, options } = singleNode(settings, name, timeouts);
+  return new Redis(url, options);
 }
 
 function becomesReady(connection: RedisConnection, limitMs: number): Promise<boolean> {
