@@ -2,12 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '#database';
 import type { NewOrdinaryVoucher } from './new-voucher.js';
 
-/** What the list of a shop needs beyond the sales: ordinary vouchers, and which sales were taken off the shelf. */
-export interface Shelf {
-  readonly ordinary: readonly OrdinaryVoucher[];
-  readonly offShelf: ReadonlySet<string>;
-}
-
 export interface OrdinaryVoucher {
   readonly id: string;
   readonly title: string;
@@ -24,7 +18,6 @@ interface Row {
   readonly rules: string | null;
   readonly pay_value: string;
   readonly actual_value: string;
-  readonly on_shelf: boolean;
 }
 
 const INSERT = {
@@ -32,12 +25,15 @@ const INSERT = {
   text: `INSERT INTO tb_voucher (shop_id, title, sub_title, rules, pay_value, actual_value, type)
          VALUES ($1, $2, $3, $4, $5, $6, 0) RETURNING id`,
 };
-const SHELF = {
-  name: 'hmdp_shelf',
-  text: `SELECT v.id, v.title, v.sub_title, v.rules, v.pay_value, v.actual_value, v.status = 1 AS on_shelf
+const LIST = {
+  name: 'hmdp_voucher_list',
+  text: `SELECT v.id, v.title, v.sub_title, v.rules, v.pay_value, v.actual_value
          FROM tb_voucher v LEFT JOIN tb_seckill_voucher s ON s.voucher_id = v.id
-         WHERE v.shop_id = $1 AND (s.voucher_id IS NULL) = (v.status = 1)
-         ORDER BY v.id DESC LIMIT $2`,
+         WHERE v.shop_id = $1 AND v.status = 1 AND s.voucher_id IS NULL ORDER BY v.id DESC LIMIT $2`,
+};
+const OFF_SHELF = {
+  name: 'hmdp_voucher_off_shelf',
+  text: 'SELECT id FROM tb_voucher WHERE id = ANY ($1::bigint[]) AND status <> 1',
 };
 
 /** Vouchers without a sale, which only hmdp's clients know. Every call throws DatabaseUnavailableError while the database is away. */
@@ -54,13 +50,16 @@ export class OrdinaryVoucherRepository {
     return row.id;
   }
 
-  /** The shelf of a shop, the newest `limit` of both kinds together. */
-  async shelf(shopId: string, limit: number): Promise<Shelf> {
-    const rows = await this.database.query<Row>(SHELF, [shopId, limit]);
-    return {
-      ordinary: rows.filter(({ on_shelf }) => on_shelf).map(ordinaryVoucher),
-      offShelf: new Set(rows.filter(({ on_shelf }) => !on_shelf).map(({ id }) => id)),
-    };
+  /** Those of a shop that are on the shelf, newest first. */
+  async list(shopId: string, limit: number): Promise<OrdinaryVoucher[]> {
+    return (await this.database.query<Row>(LIST, [shopId, limit])).map(ordinaryVoucher);
+  }
+
+  /** Which of the vouchers, with or without a sale, were taken off the shelf. */
+  async offShelf(voucherIds: readonly string[]): Promise<ReadonlySet<string>> {
+    if (voucherIds.length === 0) return new Set();
+    const rows = await this.database.query<{ id: string }>(OFF_SHELF, [voucherIds]);
+    return new Set(rows.map(({ id }) => id));
   }
 }
 

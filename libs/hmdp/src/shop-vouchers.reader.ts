@@ -1,12 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { VoucherReader, type VoucherView } from '#vouchers';
+import { VOUCHER_PAGE_SIZE, VoucherReader, type VoucherView } from '#vouchers';
 import { formatLocalTime } from './local-time.js';
 import { type OrdinaryVoucher, OrdinaryVoucherRepository } from './ordinary-voucher.repository.js';
 
 /** hmdp's list has no pages; of a shop with more, the newest are shown. */
 const MAX_PAGES = 5;
-const MAX_SHELF_ROWS = 500;
 const REMEMBER_MS = 1_000;
 const REMEMBERED_SHOPS = 1_000;
 
@@ -47,10 +46,14 @@ export class ShopVouchersReader {
   }
 
   private async read(shopId: string): Promise<readonly HmdpVoucher[]> {
-    const [sales, shelf] = await Promise.all([this.sales(shopId), this.ordinary.shelf(shopId, MAX_SHELF_ROWS)]);
+    const [sales, ordinary] = await Promise.all([
+      this.sales(shopId),
+      this.ordinary.list(shopId, MAX_PAGES * VOUCHER_PAGE_SIZE),
+    ]);
+    const offShelf = await this.ordinary.offShelf(sales.map(({ voucherId }) => voucherId));
     const shown = [
-      ...sales.filter(({ voucherId }) => !shelf.offShelf.has(voucherId)).map(ofSale),
-      ...shelf.ordinary.map((voucher) => ofOrdinary(shopId, voucher)),
+      ...sales.filter(({ voucherId }) => !offShelf.has(voucherId)).map(ofSale),
+      ...ordinary.map((voucher) => ofOrdinary(shopId, voucher)),
     ];
     return shown.sort((one, other) => compareIds(String(one['id']), String(other['id'])));
   }
