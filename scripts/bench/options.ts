@@ -1,0 +1,108 @@
+import { parseArgs } from 'node:util';
+import { RATIOS, type RatioName } from './ratios.js';
+
+/** How much one run of the bench does. Counts are of purchases or requests per round. */
+export interface BenchSizes {
+  readonly purchases: number;
+  readonly bareRequests: number;
+  readonly scriptCalls: number;
+  readonly refusals: number;
+  readonly queuedOrders: number;
+  /** Purchases sent at the peers: database only, Lua + BullMQ, the source texts' pipeline. */
+  readonly peerPurchases: { readonly databaseOnly: number; readonly bullmq: number; readonly sourcePipeline: number };
+  /** Seconds of an open load. */
+  readonly openSeconds: number;
+  readonly manyVouchers: number;
+  readonly manyBuyers: number;
+}
+
+export const FULL: BenchSizes = {
+  purchases: 50_000,
+  bareRequests: 80_000,
+  scriptCalls: 300_000,
+  refusals: 80_000,
+  queuedOrders: 200_000,
+  peerPurchases: { databaseOnly: 5_000, bullmq: 15_000, sourcePipeline: 4_000 },
+  openSeconds: 10,
+  manyVouchers: 1_000,
+  manyBuyers: 5_000_000,
+};
+
+export const SMOKE: BenchSizes = {
+  purchases: 300,
+  bareRequests: 300,
+  scriptCalls: 2_000,
+  refusals: 300,
+  queuedOrders: 3_000,
+  peerPurchases: { databaseOnly: 60, bullmq: 60, sourcePipeline: 60 },
+  openSeconds: 0.5,
+  manyVouchers: 10,
+  manyBuyers: 2_000,
+};
+
+export interface BenchOptions {
+  readonly smoke: boolean;
+  readonly rounds: number;
+  readonly only: ReadonlySet<RatioName>;
+  readonly sizes: BenchSizes;
+  /** Where the figures go; undefined: bench/results with the time in its name. */
+  readonly jsonFile: string | undefined;
+  /** Writes the picture and the table in docs/performance.md anew. */
+  readonly publish: boolean;
+}
+
+export type ParsedOptions =
+  | { readonly kind: 'RUN'; readonly options: BenchOptions }
+  | { readonly kind: 'HELP' }
+  | { readonly kind: 'BAD'; readonly problems: readonly string[] };
+
+export const USAGE = `npm run bench -- [--smoke] [--rounds N] [--only R1,R3]
+  Starts the product, its references and its peers on one Redis and one PostgreSQL, measures them in turn, and prints the ratios of docs/performance.md.
+  Exit code 0: every ratio was measured, 1: a bound is missed, 2: it could not run.
+  --smoke       tiny sizes: shows that everything works; the figures mean nothing (always exit code 0 when it worked)
+  --rounds N    how often A and B take turns (default 5, with --smoke 1)
+  --only LIST   some of ${Object.keys(RATIOS).join(', ')}
+  --json FILE   writes the figures there instead of bench/results
+  --publish     also writes bench/results/latest.json, docs/bench.svg and the table in docs/performance.md anew (default of a whole, full run)
+`;
+
+const MAX_ROUNDS = 99;
+
+/** Reads the command line; names every fault at once. */
+export function parseBenchOptions(args: readonly string[]): ParsedOptions {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: {
+        smoke: { type: 'boolean', default: false },
+        rounds: { type: 'string' },
+        only: { type: 'string' },
+        json: { type: 'string' },
+        publish: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }));
+  } catch (error) {
+    return { kind: 'BAD', problems: [error instanceof Error ? error.message : String(error)] };
+  }
+  if (values.help === true) return { kind: 'HELP' };
+  const problems: string[] = [];
+  const rounds = values.rounds === undefined ? (values.smoke ? 1 : 5) : Number(values.rounds);
+  if (!Number.isSafeInteger(rounds) || rounds < 1 || rounds > MAX_ROUNDS)
+    problems.push(`--rounds is "${values.rounds}"; allowed are whole numbers 1..${MAX_ROUNDS}`);
+  const all = Object.keys(RATIOS) as RatioName[];
+  const asked = values.only?.split(',') ?? all;
+  for (const name of asked)
+    if (!all.includes(name as RatioName)) problems.push(`--only names "${name}"; known are ${all.join(', ')}`);
+  if (problems.length > 0) return { kind: 'BAD', problems };
+  const options: BenchOptions = {
+    smoke: values.smoke,
+    rounds,
+    only: new Set(asked as RatioName[]),
+    sizes: values.smoke ? SMOKE : FULL,
+    jsonFile: values.json,
+    publish: values.publish ?? (!values.smoke && values.only === undefined),
+  };
+  return { kind: 'RUN', options };
+}

@@ -1,0 +1,152 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { freePort } from '../services/free-port.mjs';
+import { startPostgres } from '../services/postgres-server.mjs';
+import { endProcess, identify } from '../services/process-identity.mjs';
+import { type Product, startProduct } from '../services/product.mjs';
+import { startRedis } from '../services/redis-server.mjs';
+import { Phases } from '../setup/phases.mjs';
+import { provideRedisBinary } from '../setup/redis-binary.mjs';
+import { type ChildServer, startChildServer } from './child-server.js';
+import { CpuClock } from './cpu-clock.js';
+import { type WorkerProcess, startWorker } from './worker-process.js';
+
+export const PEER_SCHEMA = 'peer';
+const SECRET = 'the bench signs its tokens with this secret, and with no other';
+/** A worker that is frozen while orders queue up must not find, on waking, that its read took too long. */
+const WORKER_ENV = { LOG_LEVEL: 'warn', CONSUMER_BLOCK_MS: '60000' };
+
+type Stop = () => Promise<void>;
+
+/** Everything that is measured, on one Redis and one PostgreSQL, each process known by its pid. */
+export class Stage {
+  readonly cpu = new CpuClock();
+  readonly secret = SECRET;
+  private readonly children = new Map<string, Promise<ChildServer>>();
+  private readonly stops: Stop[] = [];
+  redis!: Redis;
+  sql!: pg.Client;
+  redisUrl = '';
+  databaseUrl = '';
+  redisPid = 0;
+  postgresPid = 0;
+  redisBinary = '';
+  redisVersion = '';
+  worker!: WorkerProcess;
+  private product!: Product;
+
+  private constructor(private readonly dir: string) {}
+
+  /** Starts the stores, one API process without consumer, and one worker. */
+  static async open(signal: AbortSignal): Promise<Stage> {
+    const dir = mkdtempSync(join(tmpdir(), 'flash-sale-bench-'));
+    chmodSync(dir, 0o711);
+    const stage = new Stage(dir);
+    try {
+      await stage.startStores(signal);
+      await stage.startProcesses(signal);
+      return stage;
+    } catch (error) {
+      await stage.close();
+      throw error;
+    }
+  }
+
+  get apiUrl(): string {
+    return this.product.url;
+  }
+
+  get apiPort(): number {
+    return Number(new URL(this.product.url).port);
+  }
+
+  get apiPid(): number {
+    const api = this.product.processes().find(({ name }) => name.includes('API'));
+    if (api === undefined) throw new Error('the API process is gone');
+    return api.pid;
+  }
+
+  /** A reference or a peer; started when it is first asked for. */
+  child(name: string): Promise<ChildServer> {
+    let child = this.children.get(name);
+    if (child === undefined) {
+      child = startChildServer(name, {
+        REDIS_URL: this.redisUrl,
+        DATABASE_URL: this.databaseUrl,
+        AUTH_JWT_SECRET: SECRET,
+        PEER_SCHEMA,
+      });
+      this.children.set(name, child);
+    }
+    return child;
+  }
+
+  /** Ends all, the API first, and removes the data. */
+  async close(): Promise<void> {
+    for (const child of this.children.values()) await child.then((running) => running.stop()).catch(() => undefined);
+    for (const stop of this.stops.reverse()) await stop();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  private async startStores(signal: AbortSignal): Promise<void> {
+    const binary = await provideRedisBinary({ phases: new Phases(process.stderr, { quiet: true }), signal });
+    this.redisBinary = binary.path;
+    this.redisVersion = binary.version;
+    const redisPort = await freePort();
+    const redis = await startRedis({ binary: binary.path, dir: join(this.dir, 'redis'), port: redisPort });
+    this.redisPid = redis.pid as number;
+    this.stopLater(this.redisPid, 'SIGTERM');
+    this.redisUrl = `redis://127.0.0.1:${redisPort}`;
+    this.redis = new Redis(this.redisUrl);
+    this.stops.push(async () => void (await this.redis.quit().catch(() => undefined)));
+
+    const port = await freePort();
+    const dir = join(this.dir, 'postgres');
+    mkdirSync(join(this.dir, 'logs'));
+    // The time of each commit tells when an order was stored (R9); all who use this server pay for it alike.
+    const settings = { track_commit_timestamp: 'on' };
+    const logFile = join(this.dir, 'logs/postgres.log');
+    const postgres = await startPostgres({ dir, port, logFile, password: 'bench', settings, signal });
+    this.postgresPid = postgres.pid as number;
+    this.stopLater(this.postgresPid, 'SIGINT');
+    this.databaseUrl = `postgres://postgres:bench@127.0.0.1:${port}/postgres`;
+    this.sql = new pg.Client({ connectionString: this.databaseUrl });
+    await this.sql.connect();
+    this.stops.push(() => this.sql.end());
+  }
+
+  private async startProcesses(signal: AbortSignal): Promise<void> {
+    const { redisUrl, databaseUrl } = this;
+    // Nothing of the surroundings reaches the product: it takes the bench's own tokens.
+    delete process.env['AUTH_JWKS_URL'];
+    this.product = await startProduct({
+      dataDir: join(this.dir, 'product'),
+      redisUrl,
+      databaseUrl,
+      secret: SECRET,
+      signal,
+      env: { LOG_LEVEL: 'warn', CONSUMER_ENABLED: 'false', ADMISSION_DURABILITY: 'local' },
+    });
+    this.stops.push(() => this.product.stop());
+    this.worker = await startWorker(
+      { ...WORKER_ENV, REDIS_URL: redisUrl, DATABASE_URL: databaseUrl },
+      join(this.dir, 'logs/worker.log'),
+    );
+    this.stops.push(() => this.worker.stop());
+    await this.sql.query(`
+      CREATE SCHEMA ${PEER_SCHEMA};
+      CREATE TABLE ${PEER_SCHEMA}.tb_seckill_voucher (LIKE public.tb_seckill_voucher INCLUDING ALL);
+      CREATE TABLE ${PEER_SCHEMA}.tb_voucher_order (LIKE public.tb_voucher_order INCLUDING ALL);
+      CREATE TABLE ${PEER_SCHEMA}.raw_order (LIKE public.tb_voucher_order INCLUDING ALL)`);
+  }
+
+  private stopLater(pid: number, signal: NodeJS.Signals): void {
+    const identity = identify(pid);
+    this.stops.push(async () => {
+      if (identity !== undefined) await endProcess(identity, [{ signal, limitMs: 5_000 }]);
+    });
+  }
+}
