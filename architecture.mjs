@@ -15,11 +15,31 @@ export const importTable = {
   'voucher-order': ['sale-register', 'redis', 'auth', 'http', 'config', 'orders', 'vouchers'],
   'stream-consumer': ['sale-register', 'order-stream', 'orders', 'redis', 'config'],
   'dead-letters': ['sale-register', 'order-stream', 'orders', 'auth', 'http', 'config'],
-  reconciliation: ['sale-register', 'order-stream', 'orders', 'vouchers', 'database', 'redis', 'auth', 'http', 'config'],
+  reconciliation: [
+    'sale-register',
+    'order-stream',
+    'orders',
+    'vouchers',
+    'database',
+    'redis',
+    'auth',
+    'http',
+    'config',
+  ],
   lifecycle: ['config', 'http'],
   'queue-lab': [],
   hmdp: ['vouchers', 'voucher-order', 'database', 'redis', 'auth', 'http', 'config'],
-  health: ['sale-register', 'stream-consumer', 'reconciliation', 'database', 'redis', 'auth', 'http', 'config'],
+  health: [
+    'sale-register',
+    'stream-consumer',
+    'reconciliation',
+    'lifecycle',
+    'database',
+    'redis',
+    'auth',
+    'http',
+    'config',
+  ],
 };
 
 /** Drivers that only the named places may import. A place is a lib, or a file-name ending anywhere in libs. */

@@ -15,11 +15,13 @@ export default defineConfig({
       'test/**/*.spec.ts',
       'test/**/*.e2e-spec.ts',
     ],
-    setupFiles: ['./test/support/metadata.ts'],
+    setupFiles: ['./test/support/metadata.ts', './test/support/patience.ts'],
     globalSetup: ['./test/support/postgres.global.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Limits that only a test that hangs meets: a busy machine is slow, not wrong.
+    testTimeout: 90_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 20_000 } },
   },
 });
