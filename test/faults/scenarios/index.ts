@@ -1,0 +1,13 @@
+import type { Scenario } from '../runner.js';
+import { apiScenarios } from './api.js';
+import { consumerScenarios } from './consumer.js';
+import { databaseScenarios } from './database.js';
+import { redisScenarios } from './redis.js';
+
+/** Every scenario, in the order of its number. */
+export const scenarios: readonly Scenario[] = [
+  ...apiScenarios,
+  ...redisScenarios,
+  ...consumerScenarios,
+  ...databaseScenarios,
+].sort((one, other) => Number(one.id.slice(1)) - Number(other.id.slice(1)));
