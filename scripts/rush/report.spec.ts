@@ -23,6 +23,7 @@ function result(kept: boolean | undefined): RushResult {
       ['QUEUED', 500],
       ['SOLD_OUT', 19_500],
     ]),
+    generatorCpuShare: 0.97,
     warnings: ['the generator used 97 % of a core'],
   };
 }

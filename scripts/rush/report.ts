@@ -20,6 +20,8 @@ export interface RushResult {
   };
   readonly latency: LatencyHistogram;
   readonly answers: ReadonlyMap<string, number>;
+  /** CPU time of the load generator per time that the load took. */
+  readonly generatorCpuShare: number;
   /** Why the figures may be the generator's and not the service's. */
   readonly warnings: readonly string[];
 }

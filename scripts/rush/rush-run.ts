@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { availableParallelism, loadavg } from 'node:os';
 import { signToken } from '../services/signed-token.mjs';
 import { ApiView } from './api-view.js';
 import { Crowd } from './crowd.js';
@@ -35,10 +36,12 @@ export async function runRush(
   try {
     const crowd = new Crowd({ urls, voucherId, token }, options);
     const watch = new RushWatch(crowd, view, options, out);
+    const [othersLoad = 0] = loadavg();
     const cpuBefore = process.cpuUsage();
     watch.start();
     await crowd.run(signal);
     const cpu = process.cpuUsage(cpuBefore);
+    const generatorCpuShare = (cpu.user + cpu.system) / 1_000 / (crowd.endedMs - crowd.startedMs);
     const settledMs = await watch.settle(options.settleMs, signal);
     signal.throwIfAborted();
     const facts = await gatherFacts(crowd, view, { units: options.stock, userId, signal });
@@ -65,15 +68,19 @@ export async function runRush(
       },
       latency: crowd.latency,
       answers: crowd.answers,
-      warnings: warningsOf(crowd, (cpu.user + cpu.system) / 1e6 / seconds),
+      generatorCpuShare,
+      warnings: warningsOf(crowd, generatorCpuShare, othersLoad),
     };
   } finally {
     await view.close();
   }
 }
 
-function warningsOf(crowd: Crowd, cpuShare: number): string[] {
+function warningsOf(crowd: Crowd, cpuShare: number, othersLoad: number): string[] {
   const warnings: string[] = [];
+  const cores = availableParallelism();
+  if (othersLoad > cores)
+    warnings.push(`the machine was busy before the rush began (load ${othersLoad.toFixed(1)} on ${cores} cores)`);
   if (cpuShare > BUSY_SHARE)
     warnings.push(
       `the generator used ${Math.round(cpuShare * 100)} % of a core: the service may be faster than these figures`,
