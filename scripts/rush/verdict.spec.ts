@@ -73,6 +73,15 @@ describe('judgeRush', () => {
   });
 });
 
+describe('judgeRush, through the API alone', () => {
+  const apiOnly = { marks: undefined, doubleBuyers: undefined, unheard: undefined, differences: undefined };
+
+  it('lets those who hold an order stand for the marks', () => {
+    expect(broken(apiOnly)).toEqual([]);
+    expect(broken({ ...apiOnly, unitsLeft: 1 })).toEqual(['stock + marks = units in Redis']);
+  });
+});
+
 describe('compareRecord', () => {
   const accepted = [
     { buyer: 0, userId: '10', orderId: '1' },
