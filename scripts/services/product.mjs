@@ -100,7 +100,9 @@ async function startStores({ folder, parts, phases = silentPhases(), signal, ...
   if (redisUrl === undefined && given.redisClusterNodes === undefined && given.redisSentinels === undefined) {
     redisUrl = await startOwnRedis({ folder, parts, phases, signal });
   }
-  const databaseUrl = given.databaseUrl ?? (await startOwnPostgres({ folder, parts, phases, signal }));
+  const databaseUrl =
+    given.databaseUrl ??
+    (await startOwnPostgres({ folder, parts, phases, signal, maxConnections: connectionsOf(given) }));
   return { redisUrl, databaseUrl };
 }
 
@@ -111,6 +113,16 @@ async function startStores({ folder, parts, phases = silentPhases(), signal, ...
  * @property {Phases} phases
  * @property {AbortSignal | undefined} [signal]
  */
+
+/**
+ * What all processes may open, and room for audits and people.
+ * @param {Pick<ProductOptions, 'apiProcesses' | 'env'>} given
+ */
+function connectionsOf({ apiProcesses = 1, env = {} }) {
+  const settings = { ...process.env, ...env };
+  const processes = apiProcesses * (Number(settings['API_PROCESSES']) || 1);
+  return Math.max(100, processes * ((Number(settings['DB_POOL_SIZE']) || 10) + 2) + 50);
+}
 
 /** @param {StoreOptions} options */
 async function startOwnRedis({ folder, parts, phases, signal }) {
@@ -129,8 +141,9 @@ async function startOwnRedis({ folder, parts, phases, signal }) {
   return `redis://127.0.0.1:${port}`;
 }
 
-/** @param {StoreOptions} options */
-async function startOwnPostgres({ folder, parts, phases, signal }) {
+/** @param {StoreOptions & { maxConnections: number }} options */
+async function startOwnPostgres({ folder, parts, phases, signal, maxConnections }) {
+  const settings = { max_connections: String(maxConnections) };
   const port = await freePort();
   const logFile = join(folder.logs, 'postgres.log');
   rotateLog(logFile);
@@ -138,7 +151,7 @@ async function startOwnPostgres({ folder, parts, phases, signal }) {
   await phases.run('Starting PostgreSQL', async (tell) => {
     await parts.addStore({
       name: 'PostgreSQL',
-      start: (onSpawn) => startPostgres({ dir: folder.postgres, port, logFile, password, signal, onSpawn }),
+      start: (onSpawn) => startPostgres({ dir: folder.postgres, port, settings, logFile, password, signal, onSpawn }),
       // SIGINT: fast shutdown, sessions are closed. SIGQUIT: at once, recovered at the next start.
       stopSteps: [
         { signal: 'SIGINT', limitMs: 1500 },

@@ -61,7 +61,12 @@ export function redisFailure(output, end, { dir, logFile }) {
         : /Bad file format|Unrecoverable error|corrupt/i.test(output)
           ? `Mend the file: redis-check-aof --fix ${join(dir, 'appendonlydir')}/*.manifest. To begin anew: npm run reset`
           : 'Read the log, then run it again; or set REDIS_URL to a running Redis.';
-  return new StartFailure({ what: 'Redis did not start', why: lastLines(output, 3) || end, next, log: logFile });
+  // Redis marks its warnings and last words with #.
+  const warnings = output
+    .split('\n')
+    .filter((line) => / # /.test(line) && !/overcommit|Configuration loaded/.test(line));
+  const why = lastLines(warnings.length === 0 ? output : warnings.join('\n'), 3) || end;
+  return new StartFailure({ what: 'Redis did not start', why, next, log: logFile });
 }
 
 /**

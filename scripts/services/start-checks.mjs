@@ -11,8 +11,9 @@ import { freePort } from './free-port.mjs';
 import { listenFault } from './port-owner.mjs';
 import { endLeftovers, runningStart } from './run-file.mjs';
 
-/** Room for a first start: dependencies, build, an empty database with its log. */
-const ROOM_BYTES = { first: 900 * 1024 * 1024, later: 200 * 1024 * 1024 };
+const MEBIBYTE = 1024 * 1024;
+/** Room for what is not there yet, and for the data to grow a little. */
+const ROOM_MIB = { dependencies: 700, newData: 300, keptData: 150 };
 
 /** @typedef {import('./data-folder.mjs').DataFolder} DataFolder */
 
@@ -21,17 +22,8 @@ const ROOM_BYTES = { first: 900 * 1024 * 1024, later: 200 * 1024 * 1024 };
  * @param {{ host: string, port: number, dataDir: string }} options
  */
 export async function checkPlace({ host, port, dataDir }) {
-  const first = !existsSync(join(projectRoot, 'node_modules')) || !existsSync(join(dataDir, 'postgres'));
-  const needed = first ? ROOM_BYTES.first : ROOM_BYTES.later;
-  const disk = statfsSync(dataDir);
-  const free = disk.bavail * disk.bsize;
-  if (free < needed) {
-    throw new StartFailure({
-      what: 'There is too little room on the disk',
-      why: `${mebibytes(free)} MiB are free at ${dataDir}, ${mebibytes(needed)} MiB are needed`,
-      next: `Free some space (df -h ${dataDir}), then run it again.`,
-    });
-  }
+  if (!existsSync(join(projectRoot, 'node_modules'))) checkRoom(projectRoot, ROOM_MIB.dependencies);
+  checkRoom(dataDir, existsSync(join(dataDir, 'postgres')) ? ROOM_MIB.keptData : ROOM_MIB.newData);
   const fault = await listenFault(host, port);
   if (fault === 'EADDRINUSE') throw portTaken(port, await nextFreePort(host, port));
   if (fault !== undefined) {
@@ -40,9 +32,19 @@ export async function checkPlace({ host, port, dataDir }) {
   }
 }
 
-/** @param {number} bytes */
-function mebibytes(bytes) {
-  return Math.floor(bytes / 1024 / 1024);
+/**
+ * @param {string} folder
+ * @param {number} neededMib
+ */
+function checkRoom(folder, neededMib) {
+  const disk = statfsSync(folder);
+  const freeMib = Math.floor((disk.bavail * disk.bsize) / MEBIBYTE);
+  if (freeMib >= neededMib) return;
+  throw new StartFailure({
+    what: 'There is too little room on the disk',
+    why: `${freeMib} MiB are free at ${folder}, ${neededMib} MiB are needed`,
+    next: `Free some space (df -h ${folder}), then run it again.`,
+  });
 }
 
 /**
