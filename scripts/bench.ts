@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseBenchOptions, USAGE, type BenchOptions } from './bench/options.js';
-import { publish } from './bench/publish.js';
+import { runProfiles } from './bench/profile-run.js';
+import { publish, publishProfile } from './bench/publish.js';
 import { scriptClient } from './bench/measure-script.js';
 import { type BenchReport, figureTable, machine, ratioTable, reportOf, settingLines } from './bench/report.js';
 import { BenchRun } from './bench/run.js';
@@ -33,7 +34,8 @@ async function main(): Promise<number> {
   let stage: Stage | undefined;
   try {
     const loadAverageBefore = loadavg()[0] ?? 0;
-    stage = await Stage.open(signal);
+    stage = await Stage.open(signal, options.profile);
+    if (options.profile) return await profile(stage, options);
     const say = (line: string): void => void process.stderr.write(`${line}\n`);
     const result = await new BenchRun(stage, options, say, signal).run();
     const report = reportOf(
@@ -65,6 +67,13 @@ async function main(): Promise<number> {
   } finally {
     await stage?.close();
   }
+}
+
+async function profile(stage: Stage, { sizes, publish: isPublished }: BenchOptions): Promise<number> {
+  const lines = await runProfiles(stage, sizes);
+  process.stdout.write(`${lines.join('\n')}\n`);
+  if (isPublished) publishProfile(lines);
+  return 0;
 }
 
 function tell(report: BenchReport): void {

@@ -14,6 +14,7 @@ export interface BenchSizes {
   readonly openSeconds: number;
   readonly manyVouchers: number;
   readonly manyBuyers: number;
+  readonly fewBuyers: number;
 }
 
 export const FULL: BenchSizes = {
@@ -26,6 +27,7 @@ export const FULL: BenchSizes = {
   openSeconds: 10,
   manyVouchers: 1_000,
   manyBuyers: 5_000_000,
+  fewBuyers: 1_000,
 };
 
 export const SMOKE: BenchSizes = {
@@ -38,6 +40,7 @@ export const SMOKE: BenchSizes = {
   openSeconds: 0.5,
   manyVouchers: 10,
   manyBuyers: 2_000,
+  fewBuyers: 10,
 };
 
 export interface BenchOptions {
@@ -49,6 +52,8 @@ export interface BenchOptions {
   readonly jsonFile: string | undefined;
   /** Writes the picture and the table in docs/performance.md anew. */
   readonly publish: boolean;
+  /** Measures nothing but how the API process spends its time. */
+  readonly profile: boolean;
 }
 
 export type ParsedOptions =
@@ -62,6 +67,7 @@ export const USAGE = `npm run bench -- [--smoke] [--rounds N] [--only R1,R3]
   --smoke       tiny sizes: shows that everything works; the figures mean nothing (always exit code 0 when it worked)
   --rounds N    how often A and B take turns (default 5, with --smoke 1)
   --only LIST   some of ${Object.keys(RATIOS).join(', ')}
+  --profile     instead: how the API process spends its microseconds, from a CPU profile; written to docs/performance.md with --publish
   --json FILE   writes the figures there instead of bench/results
   --publish     also writes bench/results/latest.json, docs/bench.svg and the table in docs/performance.md anew (default of a whole, full run)
 `;
@@ -80,6 +86,7 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
         only: { type: 'string' },
         json: { type: 'string' },
         publish: { type: 'boolean' },
+        profile: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h' },
       },
     }));
@@ -102,7 +109,8 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
     only: new Set(asked as RatioName[]),
     sizes: values.smoke ? SMOKE : FULL,
     jsonFile: values.json,
-    publish: values.publish ?? (!values.smoke && values.only === undefined),
+    profile: values.profile,
+    publish: values.publish ?? (!values.smoke && !values.profile && values.only === undefined),
   };
   return { kind: 'RUN', options };
 }

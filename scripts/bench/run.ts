@@ -2,6 +2,8 @@ import type { BenchOptions } from './options.js';
 import { type Sample, perSecond, wholeCpuUs } from './measurement.js';
 import { measureDrain, measureRawInsert } from './measure-drain.js';
 import { measureDurability } from './measure-durability.js';
+import { type PreparedSales, prepareBuyers, prepareVouchers } from './measure-breadth.js';
+import { halfOf, measureBareAtRate, measureGoodput, measureWholeAtRate } from './measure-latency.js';
 import { measureAcceptance, measureBare, measurePeer, measureSoldOut, measureWhole } from './measure-purchases.js';
 import { measureScript } from './measure-script.js';
 import type { RatioName, RatioRow } from './ratios.js';
@@ -21,6 +23,8 @@ export class BenchRun {
   private readonly figures = new Map<string, Sample[]>();
   /** What the source pipeline stored per second when its load had ended, in this round. */
   private loopPerSecond: number | undefined;
+  /** Half of what the product took at most, purchases per second. */
+  private halfRate: number | undefined;
   private readonly ratios = new Map<string, { name: RatioName; variant: string; values: number[] }>();
 
   constructor(
@@ -38,7 +42,10 @@ export class BenchRun {
       if (this.wants('R3')) await this.refusals();
       if (this.wants('R4', 'R5', 'R12')) await this.drain();
       if (this.wants('R7')) await this.durability();
+      if (this.wants('R8', 'R9')) await this.latency();
+      if (this.wants('R10')) await this.overload();
     }
+    if (this.wants('R11')) await this.breadth();
     return { figures: this.figures, rows: [...this.ratios.values()] };
   }
 
@@ -129,6 +136,60 @@ export class BenchRun {
     );
     const off = await this.take('256 in flight, append-only off', () => measureDurability(stage, 'off', purchases));
     this.ratio('R7', '', perSecond(always) / perSecond(off));
+  }
+
+  private async latency(): Promise<void> {
+    const { stage, options } = this;
+    const { purchases, openSeconds } = options.sizes;
+    // The rate is settled once: all rounds are asked the same.
+    this.halfRate ??= halfOf(
+      await this.take('the most, 64 connections, load and storing at once', () => measureWhole(stage, 64, purchases)),
+    );
+    const rate = this.halfRate;
+    const bare = await this.take(`bare Fastify at half rate`, () => measureBareAtRate(stage, rate, openSeconds));
+    const ours = await this.take(`the product at half rate`, () => measureWholeAtRate(stage, rate, openSeconds));
+    this.ratio('R8', '', (ours.p99Ms ?? NaN) / (bare.p99Ms ?? NaN));
+    this.ratio('R9', '', ours.storedP99Ms);
+  }
+
+  private async overload(): Promise<void> {
+    const { stage, options } = this;
+    const { purchases } = options.sizes;
+    const peak = await this.take('goodput, 128 connections', () => measureGoodput(stage, 128, purchases));
+    const over = await this.take('goodput, 1,280 connections', () => measureGoodput(stage, 1_280, purchases));
+    this.ratio('R10', '', perSecond(over) / perSecond(peak));
+  }
+
+  /** Prepared once: what is compared stands side by side, and takes turns. */
+  private async breadth(): Promise<void> {
+    const { stage, options } = this;
+    const { purchases, manyVouchers, manyBuyers, fewBuyers } = options.sizes;
+    const units = purchases * options.rounds;
+    await this.compare(
+      'vouchers',
+      ['1 voucher on sale', () => prepareVouchers(stage, 1, units)],
+      [`${manyVouchers} vouchers on sale`, () => prepareVouchers(stage, manyVouchers, Math.ceil(units / manyVouchers))],
+    );
+    await this.compare(
+      'buyers',
+      [`${fewBuyers} buyers marked`, () => prepareBuyers(stage, fewBuyers, units)],
+      [`${manyBuyers} buyers marked`, () => prepareBuyers(stage, manyBuyers, units)],
+    );
+  }
+
+  private async compare(
+    variant: string,
+    [fewName, few]: readonly [string, () => Promise<PreparedSales>],
+    [manyName, many]: readonly [string, () => Promise<PreparedSales>],
+  ): Promise<void> {
+    const { purchases } = this.options.sizes;
+    const sales = [await few(), await many()] as const;
+    for (let round = 1; round <= this.options.rounds; round += 1) {
+      const narrow = await this.take(fewName, () => sales[0].buy(purchases));
+      const broad = await this.take(manyName, () => sales[1].buy(purchases));
+      this.ratio('R11', variant, wholeCpuUs(broad) / wholeCpuUs(narrow));
+    }
+    await Promise.all(sales.map((sale) => sale.forget()));
   }
 
   private async take<S extends Sample>(name: string, measure: () => Promise<S>): Promise<S> {

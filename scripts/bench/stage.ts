@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { freePort } from '../services/free-port.mjs';
@@ -9,6 +10,7 @@ import { endProcess, identify } from '../services/process-identity.mjs';
 import { type Product, startProduct } from '../services/product.mjs';
 import { startRedis } from '../services/redis-server.mjs';
 import { Phases } from '../setup/phases.mjs';
+import { projectRoot } from '../setup/project-root.mjs';
 import { provideRedisBinary } from '../setup/redis-binary.mjs';
 import { type ChildServer, startChildServer } from './child-server.js';
 import { CpuClock } from './cpu-clock.js';
@@ -18,6 +20,8 @@ export const PEER_SCHEMA = 'peer';
 const SECRET = 'the bench signs its tokens with this secret, and with no other';
 /** A worker that is frozen while orders queue up must not find, on waking, that its read took too long. */
 const WORKER_ENV = { LOG_LEVEL: 'warn', CONSUMER_BLOCK_MS: '60000' };
+
+const PROFILER = pathToFileURL(join(projectRoot, 'dist/scripts/bench/reference/profile-on-signal.js')).href;
 
 type Stop = () => Promise<void>;
 
@@ -38,13 +42,16 @@ export class Stage {
   worker!: WorkerProcess;
   private product!: Product;
 
-  private constructor(private readonly dir: string) {}
+  private constructor(
+    private readonly dir: string,
+    private readonly isProfiled: boolean,
+  ) {}
 
-  /** Starts the stores, one API process without consumer, and one worker. */
-  static async open(signal: AbortSignal): Promise<Stage> {
+  /** Starts the stores, one API process without consumer (one that can be profiled, if asked), and one worker. */
+  static async open(signal: AbortSignal, isProfiled = false): Promise<Stage> {
     const dir = mkdtempSync(join(tmpdir(), 'flash-sale-bench-'));
     chmodSync(dir, 0o711);
-    const stage = new Stage(dir);
+    const stage = new Stage(dir, isProfiled);
     try {
       await stage.startStores(signal);
       await stage.startProcesses(signal);
@@ -53,6 +60,11 @@ export class Stage {
       await stage.close();
       throw error;
     }
+  }
+
+  /** Where a profiled API process writes its profile. */
+  get profileFile(): string {
+    return join(this.dir, 'api.cpuprofile');
   }
 
   get apiUrl(): string {
@@ -128,7 +140,12 @@ export class Stage {
       databaseUrl,
       secret: SECRET,
       signal,
-      env: { LOG_LEVEL: 'warn', CONSUMER_ENABLED: 'false', ADMISSION_DURABILITY: 'local' },
+      env: {
+        LOG_LEVEL: 'warn',
+        CONSUMER_ENABLED: 'false',
+        ADMISSION_DURABILITY: 'local',
+        ...(this.isProfiled ? { NODE_OPTIONS: `--import ${PROFILER}`, PROFILE_FILE: this.profileFile } : {}),
+      },
     });
     this.stops.push(() => this.product.stop());
     this.worker = await startWorker(
