@@ -36,7 +36,7 @@ export function installWithApt(prefix) {
       const update = await root('apt-get', ...lockWait, 'update', '-q');
       name = await candidate([], signal);
       if (name === undefined) {
-        return update.code === 0 ? 'the distribution has no Redis 7.0 or newer' : lastLines(update.tail, 2);
+        return noCandidate(update);
       }
       result = await root('apt-get', ...lockWait, 'install', '-y', '-q', '--no-install-recommends', name);
     }
@@ -52,6 +52,16 @@ export function installWithApt(prefix) {
 async function switchOff(root, unit) {
   if (existsSync('/run/systemd/system')) await root('systemctl', 'disable', '--now', unit);
   else if (existsSync(`/etc/init.d/${unit}`)) await root(`/etc/init.d/${unit}`, 'stop');
+}
+
+/**
+ * Why there is nothing to install: apt-get update ends with 0 although it reached no server.
+ * @param {{ code: number, tail: string }} update
+ */
+export function noCandidate({ code, tail }) {
+  const failed = tail.split('\n').filter((line) => /^(E:|Err:|W: Failed to fetch)/.test(line));
+  if (code === 0 && failed.length === 0) return 'the distribution has no Redis 7.0 or newer';
+  return lastLines(failed.join('\n') || tail, 2);
 }
 
 /**
@@ -85,8 +95,7 @@ export async function unpackWithApt({ tools, logFile, signal }) {
   const apt = privateApt(join(tools, 'apt'));
   const update = await runCommand('apt-get', [...apt, 'update', '-q'], { logFile, signal });
   const name = await candidate(apt, signal);
-  if (name === undefined)
-    return update.code === 0 ? 'the distribution has no Redis 7.0 or newer' : lastLines(update.tail, 2);
+  if (name === undefined) return noCandidate(update);
   const plan = await runCommand('apt-get', [...apt, 'install', '-s', '--no-install-recommends', name], {
     logFile,
     signal,

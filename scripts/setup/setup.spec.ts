@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { candidateMajor, plannedPackages } from './apt.mjs';
+import { candidateMajor, noCandidate, plannedPackages } from './apt.mjs';
 import { sourcesHash } from './build.mjs';
 import { runCommand } from './command.mjs';
 import { installedMatchesLock, installFailure } from './dependencies.mjs';
@@ -90,6 +90,14 @@ describe('apt', () => {
       'Conf liblzf1 (3.6-3 Debian:12.11/oldstable [amd64])',
     ].join('\n');
     expect(plannedPackages(simulation)).toEqual(['liblzf1=3.6-3', 'redis-server=5:7.0.15-1~deb12u10']);
+  });
+  it('tells an unreachable mirror from a distribution without the package', () => {
+    expect(noCandidate({ code: 0, tail: 'Hit:1 bookworm InRelease\nReading package lists...' })).toMatch(
+      /has no Redis/,
+    );
+    const tail =
+      'Ign:1 bookworm\nErr:1 bookworm InRelease\n  Could not connect\nW: Failed to fetch it: Connection refused';
+    expect(noCandidate({ code: 0, tail })).toContain('Connection refused');
   });
   it('reads the version that a server prints', () => {
     expect(versionIn('Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64')).toBe('7.0.15');
