@@ -74,6 +74,25 @@ describe('the calls of dead letters', () => {
     }
     expect(await call('GET', '?limit=0', admin)).toMatchObject({ status: 400 });
     expect(await call('GET', '?cursor=x', admin)).toMatchObject({ status: 400 });
+    const last = '0-18446744073709551615-18446744073709551615';
+    expect(await call('GET', `?cursor=${last}`, admin)).toEqual({ status: 200, body: { items: [] } });
+    expect(await call('POST', `/${last}/discard`, admin)).toMatchObject({ status: 404 });
+  });
+
+  it('answer 503 while the list is of another type: the reconciliation drops it', async () => {
+    const key = drain.keys.deadLetters(0);
+    await drain.redis.set(key, 'x');
+    try {
+      for (const [method, path] of [
+        ['GET', ''],
+        ['POST', '/0-1-1/redrive'],
+        ['POST', '/0-1-1/discard'],
+      ] as const) {
+        expect(await call(method, path, admin)).toMatchObject({ status: 503, body: { code: 'UNAVAILABLE' } });
+      }
+    } finally {
+      await drain.redis.del(key);
+    }
   });
 
   it('list a letter as the contract says, refuse to redrive what is no order, and discard it once', async () => {

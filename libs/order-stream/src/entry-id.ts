@@ -1,5 +1,7 @@
 const ENTRY_ID = /^(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,19})$/;
 const MAX_SEQUENCE = 18446744073709551615n;
+/** The greatest id: nothing can stand behind it. */
+export const LAST_ENTRY_ID = '18446744073709551615-18446744073709551615';
 
 /** True for the id of a stream entry: `<Unix milliseconds>-<sequence>`, canonical decimals of 64 bits. */
 export function isEntryId(value: unknown): value is string {
@@ -22,7 +24,7 @@ export function compareEntryIds(a: string, b: string): number {
   return 0;
 }
 
-/** The smallest id behind `entryId`: where the next page of a range begins. */
+/** The smallest id behind `entryId`: where the next page of a range begins. Behind LAST_ENTRY_ID there is none: look for it first. */
 export function nextEntryId(entryId: string): string {
   const [ms, sequence] = parts(assertEntryId(entryId));
   return sequence === MAX_SEQUENCE ? `${ms + 1n}-0` : `${ms}-${sequence + 1n}`;

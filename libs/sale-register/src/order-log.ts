@@ -1,6 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { guardRedis, loadScript, RedisConnections, runScript } from '#redis';
-import { isCanonicalId, isEntryId, nextEntryId, type OrderEntry, rawEntry, type RawEntry } from '#order-stream';
+import {
+  isCanonicalId,
+  isEntryId,
+  LAST_ENTRY_ID,
+  nextEntryId,
+  type OrderEntry,
+  rawEntry,
+  type RawEntry,
+} from '#order-stream';
 import { decodeLetter, decodeStats, encodeLetter } from './order-log-codec.js';
 import type {
   AcknowledgeOutcome,
@@ -10,6 +18,7 @@ import type {
   RedriveOutcome,
   StreamStats,
 } from './order-log.types.js';
+import { guardKeys } from './damaged-key.js';
 import { KeySpace } from './key-space.js';
 import { UnknownReplyError, WordReply } from './reply.js';
 
@@ -84,15 +93,16 @@ export class OrderLog {
 
   /** Dead letters in the order of their ids, at most `limit`, behind `afterId` where given. */
   async listDeadLetters(partition: number, limit: number, afterId?: string): Promise<DeadLetter[]> {
+    if (afterId === LAST_ENTRY_ID) return [];
     const from = afterId === undefined ? '-' : nextEntryId(afterId);
     const key = this.keySpace.deadLetters(partition);
-    const found = await guardRedis(this.connections.command.xrange(key, from, '+', 'COUNT', limit));
+    const found = await guardKeys(this.connections.command.xrange(key, from, '+', 'COUNT', limit));
     return found.map(([id, flat]) => decodeLetter(partition, id, flat));
   }
 
   async findDeadLetter(partition: number, id: string): Promise<DeadLetter | undefined> {
     assertEntryId(id);
-    const [found] = await guardRedis(this.connections.command.xrange(this.keySpace.deadLetters(partition), id, id));
+    const [found] = await guardKeys(this.connections.command.xrange(this.keySpace.deadLetters(partition), id, id));
     return found === undefined ? undefined : decodeLetter(partition, found[0], found[1]);
   }
 
@@ -106,7 +116,10 @@ export class OrderLog {
       this.keySpace.marks(partition, order.voucherId),
     ];
     const args = [id, order.userId, order.voucherId, order.orderId];
-    const reply = new WordReply(REDRIVE.name, await runScript(this.connections.command, REDRIVE, keys, args));
+    const reply = new WordReply(
+      REDRIVE.name,
+      await guardKeys(runScript(this.connections.command, REDRIVE, keys, args)),
+    );
     switch (reply.word) {
       case 'GONE':
       case 'NOT_HELD':
@@ -121,7 +134,7 @@ export class OrderLog {
   /** Removes a letter; false where it was gone already. */
   async removeDeadLetter(partition: number, id: string): Promise<boolean> {
     assertEntryId(id);
-    return (await guardRedis(this.connections.command.xdel(this.keySpace.deadLetters(partition), id))) === 1;
+    return (await guardKeys(this.connections.command.xdel(this.keySpace.deadLetters(partition), id))) === 1;
   }
 
   /** Removes a consumer's name from the group if it owns no pending entry and was silent for `minIdleMs`, both checked in the same script. */
@@ -160,7 +173,7 @@ export class OrderLog {
     const found: RawEntry[] = [];
     for (let at = 0; at < entryIds.length; at += FIND_PIECE) {
       const piece = entryIds.slice(at, at + FIND_PIECE);
-      const ranges = await guardRedis(Promise.all(piece.map((entryId) => command.xrange(key, entryId, entryId))));
+      const ranges = await guardKeys(Promise.all(piece.map((entryId) => command.xrange(key, entryId, entryId))));
       for (const [entry] of ranges) if (entry !== undefined) found.push(rawEntry(entry[0], entry[1]));
     }
     return found;
@@ -170,12 +183,13 @@ export class OrderLog {
   async readEntries(partition: number, fromId: string, limit: number): Promise<RawEntry[]> {
     assertEntryId(fromId);
     const key = this.keySpace.stream(partition);
-    const found = await guardRedis(this.connections.command.xrange(key, fromId, '+', 'COUNT', limit));
+    const found = await guardKeys(this.connections.command.xrange(key, fromId, '+', 'COUNT', limit));
     return found.map(([entryId, flat]) => rawEntry(entryId, flat));
   }
 
   /** The entries of one page behind `entryId`; `undefined` starts at the beginning. */
-  readEntriesAfter(partition: number, entryId: string | undefined, limit: number): Promise<RawEntry[]> {
+  async readEntriesAfter(partition: number, entryId: string | undefined, limit: number): Promise<RawEntry[]> {
+    if (entryId === LAST_ENTRY_ID) return [];
     return this.readEntries(partition, entryId === undefined ? '0-0' : nextEntryId(entryId), limit);
   }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { guardRedis, RedisConnections } from '#redis';
+import { isOtherType } from './damaged-key.js';
 import { KeySpace } from './key-space.js';
 
 const REMEMBERED_VOUCHERS = 100_000;
@@ -24,7 +25,7 @@ export class SaleDirectory {
   async partitionOf(voucherId: string): Promise<number | undefined> {
     const known = this.remembered.get(voucherId);
     if (known !== undefined) return known;
-    const found = await guardRedis(this.connections.command.get(this.keySpace.where(voucherId)));
+    const found = await this.written(voucherId);
     if (found === null || !/^[0-9]{1,6}$/.test(found)) return undefined;
     this.remember(voucherId, Number(found));
     return Number(found);
@@ -39,5 +40,15 @@ export class SaleDirectory {
   async record(voucherId: string, partition: number): Promise<void> {
     await guardRedis(this.connections.command.set(this.keySpace.where(voucherId), String(partition)));
     this.remember(voucherId, partition);
+  }
+
+  /** What stands in Redis; a key of another type says nothing. */
+  private async written(voucherId: string): Promise<string | null> {
+    try {
+      return await guardRedis(this.connections.command.get(this.keySpace.where(voucherId)));
+    } catch (error) {
+      if (isOtherType(error)) return null;
+      throw error;
+    }
   }
 }

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { guardRedis, loadScript, type LuaScript, RedisConnections, runScript } from '#redis';
+import { loadScript, type LuaScript, RedisConnections, runScript } from '#redis';
 import { isCanonicalId, type OrderEntry } from '#order-stream';
 import { Admission } from './admission.js';
+import { guardKeys } from './damaged-key.js';
 import { KeySpace } from './key-space.js';
 import type {
   AdmissionOutcome,
@@ -24,7 +25,7 @@ const SCAN_COUNT = 1000;
 
 /**
  * The Redis side of the sales: each method is one script or one command, with the connection's deadline. All but `admit` throw
- * RedisUnavailableError (of #redis) for passing trouble.
+ * RedisUnavailableError (of #redis) for passing trouble, keys of another type included.
  */
 @Injectable()
 export class SaleRegister {
@@ -110,7 +111,7 @@ export class SaleRegister {
   /** The order that the buyer's mark holds, or undefined. While the epoch is not open a missing mark proves nothing. */
   async readMark(partition: number, voucherId: string, userId: string): Promise<string | undefined> {
     assertIds([userId]);
-    const held = await guardRedis(this.connections.command.hget(this.keySpace.marks(partition, voucherId), userId));
+    const held = await guardKeys(this.connections.command.hget(this.keySpace.marks(partition, voucherId), userId));
     return held ?? undefined;
   }
 
@@ -122,9 +123,7 @@ export class SaleRegister {
   ): Promise<readonly (string | undefined)[]> {
     if (userIds.length === 0) return [];
     if (userIds.length > SCAN_COUNT) throw new TypeError(`at most ${SCAN_COUNT} marks at once`);
-    const held = await guardRedis(
-      this.connections.command.hmget(this.keySpace.marks(partition, voucherId), ...userIds),
-    );
+    const held = await guardKeys(this.connections.command.hmget(this.keySpace.marks(partition, voucherId), ...userIds));
     return held.map((orderId) => orderId ?? undefined);
   }
 
@@ -154,7 +153,7 @@ export class SaleRegister {
     const key = this.keySpace.marks(partition, voucherId);
     let cursor = '0';
     do {
-      const [next, flat] = await guardRedis(this.connections.command.hscan(key, cursor, 'COUNT', SCAN_COUNT));
+      const [next, flat] = await guardKeys(this.connections.command.hscan(key, cursor, 'COUNT', SCAN_COUNT));
       cursor = next;
       const marks: Mark[] = [];
       for (let at = 0; at + 1 < flat.length; at += 2) {
@@ -165,7 +164,7 @@ export class SaleRegister {
   }
 
   private async run(lua: LuaScript, keys: readonly string[], args: readonly (string | number)[]): Promise<WordReply> {
-    return new WordReply(lua.name, await runScript(this.connections.command, lua, keys, args));
+    return new WordReply(lua.name, await guardKeys(runScript(this.connections.command, lua, keys, args)));
   }
 }
 

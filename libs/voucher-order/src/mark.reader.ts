@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
+import { isId } from '#http';
 import { RedisUnavailableError } from '#redis';
 import { EpochRegister, SaleDirectory, SaleRegister } from '#sale-register';
 
 /**
  * What the register says of a buyer and a voucher. NONE is a proof: the buyer holds no accepted order. UNDECIDED: Redis is away, the sale is closed or
- * not there, so a missing mark proves nothing. `partition` is where the voucher is sold, as far as it is known.
+ * not there, so a missing mark proves nothing; or the mark is no order id, so another hand wrote it. `partition` is where the voucher is sold, as far as it is known.
  */
 export type MarkReading =
   | { readonly kind: 'HELD'; readonly orderId: string; readonly partition: number }
@@ -27,7 +28,7 @@ export class MarkReader {
       partition = await this.directory.partitionOf(voucherId);
       if (partition === undefined) return { kind: 'UNDECIDED', partition };
       const held = await this.register.readMark(partition, voucherId, userId);
-      if (held !== undefined) return { kind: 'HELD', orderId: held, partition };
+      if (held !== undefined) return heldReading(held, partition);
       return await this.readAgain(partition, voucherId, userId);
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error;
@@ -45,8 +46,12 @@ export class MarkReader {
       this.register.readSale(partition, voucherId),
       this.register.readMark(partition, voucherId, userId),
     ]);
-    if (held !== undefined) return { kind: 'HELD', orderId: held, partition };
+    if (held !== undefined) return heldReading(held, partition);
     const isOpen = epoch.kind === 'OPEN' && sale.kind === 'FOUND' && sale.sale.status === 'open';
     return { kind: isOpen ? 'NONE' : 'UNDECIDED', partition };
   }
+}
+
+function heldReading(held: string, partition: number): MarkReading {
+  return isId(held) ? { kind: 'HELD', orderId: held, partition } : { kind: 'UNDECIDED', partition };
 }
