@@ -36,6 +36,8 @@ interface RememberedSale {
   readonly partition: number;
   readonly voucherId: string;
   askedMs: number;
+  /** Changes of it are heard. Before that no look counts: what changes behind the look would go unheard. */
+  listening: boolean;
   /** Undefined: nothing may be answered. */
   proof: Proof | undefined;
   /** The buyers of exactly the state that the proof names; undefined while they are not known. */
@@ -102,6 +104,7 @@ export class RefusalMemory implements OnModuleDestroy {
       partition,
       voucherId,
       askedMs: performance.now(),
+      listening: false,
       proof: undefined,
       buyers: undefined,
       loading: false,
@@ -119,6 +122,7 @@ export class RefusalMemory implements OnModuleDestroy {
       this.dropIdle();
       const partitions = new Map<number, RememberedSale[]>();
       for (const each of this.sales.values()) {
+        if (!each.listening) continue;
         partitions.set(each.partition, [...(partitions.get(each.partition) ?? []), each]);
       }
       for (const [partition, sales] of partitions) {
@@ -135,6 +139,7 @@ export class RefusalMemory implements OnModuleDestroy {
     try {
       // First the ear, then the eye: a change between the two is heard.
       await guardRedis(this.listener().subscribe(this.checks.channelOf(remembered.partition, remembered.voucherId)));
+      remembered.listening = true;
       await this.check(remembered.partition, [remembered]);
     } catch (error) {
       this.forget(remembered);
@@ -175,8 +180,11 @@ export class RefusalMemory implements OnModuleDestroy {
   private async load(remembered: RememberedSale, before: Proof): Promise<void> {
     const { partition, voucherId } = remembered;
     const { marks } = before.sale;
-    if (this.filterBytes + BuyerFilter.bytesFor(marks) > MAX_FILTER_BYTES) return;
+    const bytes = BuyerFilter.bytesFor(marks);
+    if (this.filterBytes + bytes > MAX_FILTER_BYTES) return;
     remembered.loading = true;
+    // Taken before the reading: many sales may be read at once.
+    this.filterBytes += bytes;
     try {
       const buyers = new BuyerFilter(marks);
       for await (const piece of this.register.scanMarks(partition, voucherId)) {
@@ -198,6 +206,7 @@ export class RefusalMemory implements OnModuleDestroy {
       this.report(error);
     } finally {
       remembered.loading = false;
+      this.filterBytes -= bytes;
     }
   }
 
@@ -216,6 +225,8 @@ export class RefusalMemory implements OnModuleDestroy {
     const voucherId = channel.slice(channel.lastIndexOf(':') + 1);
     const remembered = this.sales.get(voucherId);
     if (remembered !== undefined) this.forget(remembered);
+    // Left from a lost connection: the driver subscribes again to all that it had.
+    else this.unsubscribe(channel);
   }
 
   private dropIdle(): void {
@@ -231,7 +242,10 @@ export class RefusalMemory implements OnModuleDestroy {
     this.dropBuyers(remembered);
     remembered.proof = undefined;
     this.sales.delete(remembered.voucherId);
-    const channel = this.checks.channelOf(remembered.partition, remembered.voucherId);
+    this.unsubscribe(this.checks.channelOf(remembered.partition, remembered.voucherId));
+  }
+
+  private unsubscribe(channel: string): void {
     if (this.subscriber?.status === 'ready') this.subscriber.unsubscribe(channel).catch(() => undefined);
   }
 
