@@ -20,8 +20,12 @@ export const ID_RULE = `a decimal id without sign, blanks or leading zeros, 1 to
 @Injectable()
 export class IdParam implements PipeTransform<unknown, string> {
   transform(value: unknown, metadata: ArgumentMetadata): string {
-    if (isId(value)) return value;
-    const parameter = metadata.data ?? 'id';
-    throw invalidArgument({ parameter, detail: `${parameter} must be ${ID_RULE}` });
+    return requireId(value, metadata.data ?? 'id');
   }
+}
+
+/** The value where it is a canonical id; else throws INVALID_ARGUMENT naming the parameter. For handlers that take their parameters themselves. */
+export function requireId(value: unknown, parameter: string): string {
+  if (isId(value)) return value;
+  throw invalidArgument({ parameter, detail: `${parameter} must be ${ID_RULE}` });
 }

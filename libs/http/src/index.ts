@@ -12,7 +12,7 @@ export { exampleProblem } from './error-page.html.js';
 export { IsCanonicalId, IsWholeNumber, IsZonedIsoTime } from './field-rules.js';
 export { createHttpServer, type HttpServer } from './http-adapter.js';
 export { HttpModule } from './http.module.js';
-export { ID_RULE, IdParam, isId } from './ids.js';
+export { ID_RULE, IdParam, isId, requireId } from './ids.js';
 export { IgnoreBody } from './ignored-body.js';
 export type { Intake } from './intake.js';
 export { formatIsoTime, parseZonedIsoTime } from './iso-time.js';

@@ -64,7 +64,7 @@ export function problemDocument(
 ): ProblemDocument {
   const { status, title, detail, retryAfterSeconds } = ERROR_CATALOGUE[code];
   const { language, requestId, url } = context;
-  const path = url?.split('?', 1)[0];
+  const path = instanceOf(url);
   return {
     type: errorPagePath(code),
     title: title[language],
@@ -73,9 +73,43 @@ export function problemDocument(
     code,
     ...(retryAfterSeconds === undefined ? {} : { retryAfter: retryAfterSeconds }),
     ...members,
-    ...(path !== undefined && path.length <= MAX_INSTANCE_CHARS ? { instance: path } : {}),
+    ...(path !== undefined ? { instance: path } : {}),
     requestId,
   };
+}
+
+/** The path of the request; undefined where it is unreasonably long. */
+function instanceOf(url: string | undefined): string | undefined {
+  if (url === undefined) return undefined;
+  const query = url.indexOf('?');
+  const path = query < 0 ? url : url.slice(0, query);
+  return path.length <= MAX_INSTANCE_CHARS ? path : undefined;
+}
+
+const NO_MEMBERS: ProblemMembers = {};
+/** What the texts of one code and language have in common, up to the members of the single request. */
+const beginnings = new Map<string, string>();
+
+/** The JSON of `problemDocument`. A refusal without members of its own is put together from its constant part: it is the commonest answer of a sale. */
+export function problemText(
+  code: ErrorCode,
+  members: ProblemMembers,
+  context: { readonly language: Language; readonly requestId: string; readonly url?: string },
+): string {
+  if (members !== NO_MEMBERS) return JSON.stringify(problemDocument(code, members, context));
+  const key = `${code} ${context.language}`;
+  let beginning = beginnings.get(key);
+  if (beginning === undefined) {
+    const { requestId: _, ...constant } = problemDocument(code, NO_MEMBERS, {
+      language: context.language,
+      requestId: '',
+    });
+    beginning = JSON.stringify(constant).slice(0, -1);
+    beginnings.set(key, beginning);
+  }
+  const path = instanceOf(context.url);
+  const instance = path === undefined ? '' : `,"instance":${JSON.stringify(path)}`;
+  return `${beginning}${instance},"requestId":${JSON.stringify(context.requestId)}}`;
 }
 
 /**
@@ -86,16 +120,17 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
   code: ErrorCode,
-  members: ProblemMembers = {},
+  members: ProblemMembers = NO_MEMBERS,
 ): void {
   const language = negotiateLanguage(request.headers['accept-language']);
-  const problem = problemDocument(code, members, { language, requestId: request.id, url: request.url });
-  if (problem.retryAfter !== undefined) reply.header('retry-after', String(problem.retryAfter));
+  const { status, retryAfterSeconds } = ERROR_CATALOGUE[code];
+  const retryAfter = members.retryAfter ?? retryAfterSeconds;
+  if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter));
   if (code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer');
   reply
-    .code(problem.status)
+    .code(status)
     .header('content-language', language)
     .header('cache-control', 'no-store')
     .header('content-type', PROBLEM_CONTENT_TYPE)
-    .send(JSON.stringify(problem));
+    .send(problemText(code, members, { language, requestId: request.id, url: request.url }));
 }
