@@ -38,6 +38,16 @@ export class SalePublisher {
     }
   }
 
+  /** Asks for the rebuild of a stored sale if the register does not have it. Never throws for Redis trouble: the periodic pass finds it then. */
+  async askForMissing(sale: Pick<SaleRecord, 'partition' | 'voucherId'>): Promise<void> {
+    try {
+      const reading = await this.register.readSale(sale.partition, sale.voucherId);
+      if (reading.kind !== 'FOUND') this.requestRebuild(sale);
+    } catch (error) {
+      if (!(error instanceof RedisUnavailableError)) throw error;
+    }
+  }
+
   /** Applies units and version of the record to the register: relative in effect, once per version. Throws RedisUnavailableError. */
   restock(partition: number, terms: SaleTerms): Promise<RestockOutcome> {
     return this.register.restock(partition, terms);

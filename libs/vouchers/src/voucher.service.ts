@@ -53,17 +53,20 @@ export class VoucherService {
         return { status: 201, body: voucherView(record) };
       }),
     );
-    await this.publish(answer.body.voucherId, sale);
+    this.reader.forget(answer.body.voucherId);
+    if (sale === undefined) await this.makeSureOfSale(answer.body.voucherId);
+    else await this.publisher.publish(sale);
     return { voucher: inUsualOrder(answer.body), replayed: answer.replayed };
   }
 
-  /** The record stands already: nothing that happens here makes the voucher unmade. */
-  private async publish(voucherId: string, stored: SaleRecord | undefined): Promise<void> {
-    this.reader.forget(voucherId);
+  /**
+   * A repeated call: the first one may have ended between the two stores. By now the voucher may have been sold, and the register have lost it, so full
+   * units must not be published again: a sale that is missing is rebuilt from the record. Nothing that happens here makes the voucher unmade.
+   */
+  private async makeSureOfSale(voucherId: string): Promise<void> {
     try {
-      // A repeated call: the first one may have ended between the two stores.
-      const sale = stored ?? (await this.reader.findSale(voucherId));
-      if (sale !== undefined) await this.publisher.publish(sale);
+      const sale = await this.reader.findSale(voucherId);
+      if (sale !== undefined) await this.publisher.askForMissing(sale);
     } catch (error) {
       if (!(error instanceof DatabaseUnavailableError)) throw error;
       this.logger.warn(`voucher ${voucherId} was not looked up again: ${error.message}`);
