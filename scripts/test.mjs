@@ -18,26 +18,30 @@ const MARK = `FLASH_SALE_TEST_RUN=${randomBytes(12).toString('hex')}`;
 const FORCE_AFTER_MS = 20_000;
 
 /**
- * The checks that need no service. Each counts as one test in the last line.
+ * The checks that need no service, side by side. Each counts as one test in the last line.
  * @param {{ phases: Phases, signal: AbortSignal, logs: string }} context
  * @returns {Promise<{ passed: number, failed: number }>}
  */
 async function runChecks({ phases, signal, logs }) {
-  const checks = [{ title: 'Types (npm run typecheck)', script: 'typecheck' }];
-  if (existsSync(join(projectRoot, 'eslint.config.mjs'))) checks.push({ title: 'Lint (npm run lint)', script: 'lint' });
-  let passed = 0;
-  for (const { title, script } of checks) {
-    const result = await phases.run(title, async (tell) => {
-      const logFile = join(logs, `${script}.log`);
-      rmSync(logFile, { force: true });
-      const done = await runCommand('npm', ['run', '--silent', script], { cwd: projectRoot, logFile, signal });
-      tell(done.code === 0 ? title : `${title}: FAILED`);
-      return done;
-    });
-    if (result.code === 0) passed += 1;
-    else process.stdout.write(`${result.tail.trimEnd()}\n${title}: failed with code ${result.code}\n`);
+  const scripts = existsSync(join(projectRoot, 'eslint.config.mjs')) ? ['typecheck', 'lint'] : ['typecheck'];
+  const results = await phases.run(`Checking: npm run ${scripts.join(', npm run ')}`, (tell) => {
+    tell(`Checked: ${scripts.join(', ')}`);
+    return Promise.all(
+      scripts.map(async (script) => {
+        const logFile = join(logs, `${script}.log`);
+        rmSync(logFile, { force: true });
+        return {
+          script,
+          ...(await runCommand('npm', ['run', '--silent', script], { cwd: projectRoot, logFile, signal })),
+        };
+      }),
+    );
+  });
+  const failures = results.filter(({ code }) => code !== 0);
+  for (const { script, code, tail } of failures) {
+    process.stdout.write(`${tail.trimEnd()}\nFAIL npm run ${script} (code ${code})\n`);
   }
-  return { passed, failed: checks.length - passed };
+  return { passed: results.length - failures.length, failed: failures.length };
 }
 
 /**
