@@ -7,6 +7,8 @@ export interface Expectations {
   readonly soldOut: boolean;
   /** Rows that the scenario wrote itself, by order id. */
   readonly planted?: ReadonlySet<string>;
+  /** The scenario makes the record refuse orders; else every accepted order must be stored, not rejected. */
+  readonly mayReject?: boolean;
   /** When the scenario made a store lose its data (`performance.now()`): orders of earlier calls may be lost. */
   readonly lossAtMs?: number;
 }
@@ -71,7 +73,10 @@ function checkUnits(sale: SaleState, { soldOut }: Expectations): string[] {
 }
 
 /** I2: every order that a client was told of is stored under that id, or recorded as rejected. */
-function checkAccepted(sale: SaleState, calls: readonly Call[], { lossAtMs = 0 }: Expectations): string[] {
+function checkAccepted(sale: SaleState, calls: readonly Call[], expected: Expectations): string[] {
+  const { lossAtMs = 0, mayReject = false } = expected;
+  const ended = new Set(sale.inactive.map(({ id }) => id));
+  const rejected = new Set<string>();
   const rows = new Map([...sale.active, ...sale.inactive].map((row) => [row.id, row]));
   const letters = new Set(sale.deadLetters);
   const lost: string[] = [];
@@ -79,6 +84,8 @@ function checkAccepted(sale: SaleState, calls: readonly Call[], { lossAtMs = 0 }
   for (const call of calls) {
     if (!namesOwnOrder(call)) continue;
     const row = rows.get(call.orderId as string);
+    if (!mayReject && call.sentAtMs > lossAtMs && ended.has(call.orderId as string))
+      rejected.add(`order ${call.orderId} of user ${call.userId}`);
     if (row === undefined) {
       if (!letters.has(call.orderId as string) && call.sentAtMs > lossAtMs)
         lost.push(`order ${call.orderId} of user ${call.userId} (${call.code})`);
@@ -87,6 +94,7 @@ function checkAccepted(sale: SaleState, calls: readonly Call[], { lossAtMs = 0 }
   return [
     ...some('I2 accepted orders are lost', [...new Set(lost)]),
     ...some('I2 foreign orders', [...new Set(foreign)]),
+    ...some('I2 accepted although there was nothing to give: rejected later', [...rejected]),
   ];
 }
 

@@ -19,6 +19,7 @@ export interface CrowdOptions {
   /** Tries of a user who was refused for now, or left in doubt. */
   readonly tries: number;
   readonly tryPauseMs?: number;
+  readonly thinkMs?: number;
   /** The share of calls whose client drops the connection right after sending. */
   readonly dropShare?: number;
 }
@@ -86,11 +87,12 @@ export class Crowd {
   }
 
   private async serve(nth: number): Promise<void> {
-    const { ports, users, voucherId, tries, tryPauseMs = TRY_PAUSE_MS, dropShare = 0 } = this.options;
+    const { ports, users, voucherId, tries, tryPauseMs = TRY_PAUSE_MS, thinkMs = 0, dropShare = 0 } = this.options;
     const connections = ports.map((port) => new HttpConnection(port, CALL_LIMIT_MS));
     try {
       for (let at = this.next++; at < users.length && !this.stopped; at = this.next++) {
         const userId = users[at] as string;
+        if (thinkMs > 0) await pause(2 * thinkMs * this.random.next());
         for (let tried = 1; tried <= tries; tried += 1) {
           // A user who tries again is as likely served by the other process.
           const connection = connections[(nth + tried) % connections.length] as HttpConnection;

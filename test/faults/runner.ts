@@ -1,4 +1,5 @@
 import { Random } from './random.js';
+import { Settlement } from './settlement.js';
 import { Stage } from './stage.js';
 import { World, type WorldNeeds } from './world.js';
 import { isDeepStrictEqual } from 'node:util';
@@ -61,8 +62,9 @@ export class Runner {
       stage = new Stage(world, random);
       await stage.open(units);
       await scenario.run(stage);
-      await stage.settle();
-      counts = await stage.check();
+      const settlement = new Settlement(stage);
+      await settlement.settle();
+      counts = await settlement.check();
     } catch (error) {
       broken.push(
         `the scenario did not come to its end: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,

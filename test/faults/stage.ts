@@ -1,27 +1,25 @@
 import { signToken } from '../../scripts/services/signed-token.mjs';
-import { checkSale, countSale, type Expectations, type SaleCounts } from './checker.js';
-import { Crowd, isOpen, purchase, tokenOf } from './crowd.js';
+import type { Expectations } from './checker.js';
+import { Crowd, isOpen, purchase } from './crowd.js';
 import { type Call, History } from './history.js';
 import { HttpConnection } from './http-client.js';
+import { MetricsCheck } from './metrics-check.js';
 import type { Random } from './random.js';
+import { Settlement } from './settlement.js';
 import { StoreReader } from './store-reader.js';
 import { pause, until } from './waiting.js';
 import { FAULT_SECRET, type LinkedNode, type World } from './world.js';
 
 const CALL_LIMIT_MS = 15_000;
 const SETTLE_LIMIT_MS = 90_000;
-const DRAIN_LIMIT_MS = 90_000;
 const TRIGGER_LIMIT_MS = 60_000;
 const PROBE_UNITS = 1_000_000;
 const HOUR_MS = 3_600_000;
-/** Entries that may stay in the stream after all are finished: the trim removes what is below its bound. */
-const LEFT_ENTRIES = 10;
-const HANDLES_LIMIT = 180;
-const RESIDENT_LIMIT_MB = 700;
 
 export interface Sale {
   readonly voucherId: string;
   readonly units: number;
+  readonly partition: number;
   expected: Expectations;
 }
 
@@ -30,6 +28,8 @@ export interface RushOptions {
   readonly tries?: number;
   readonly inFlight?: number;
   readonly tryPauseMs?: number;
+  /** The mean time between two users on one connection, for rushes that are to last. */
+  readonly thinkMs?: number;
   readonly dropShare?: number;
   readonly sale?: Sale;
   /** These users stand at a random place of the queue, beside the unnamed ones. */
@@ -57,6 +57,7 @@ export class Stage {
   readonly notes: string[] = [];
   private sampler: NodeJS.Timeout | undefined;
   private probe: Sale | undefined;
+  private metrics: MetricsCheck | undefined;
 
   constructor(
     readonly world: World,
@@ -81,12 +82,18 @@ export class Stage {
   async call(
     method: string,
     path: string,
-    options: { body?: unknown; token?: string; api?: number } = {},
+    options: { body?: unknown; token?: string; api?: number; headers?: Record<string, string> } = {},
   ): Promise<{ status: number; body: Record<string, unknown> }> {
-    const { body, token = signToken({ secret: FAULT_SECRET, user: '1', role: 'admin' }), api = 0 } = options;
+    const {
+      body,
+      token = signToken({ secret: FAULT_SECRET, user: '1', role: 'admin' }),
+      api = 0,
+      headers = {},
+    } = options;
     const answer = await fetch(`${(this.world.apis[api] as LinkedNode).node.url}${path}`, {
       method,
       headers: {
+        ...headers,
         authorization: `Bearer ${token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
@@ -118,14 +125,23 @@ export class Stage {
       30_000,
       200,
     );
-    const sale: Sale = { voucherId: String(created['voucherId']), units, expected: { soldOut } };
-    await until(
+    const voucherId = String(created['voucherId']);
+    const partition = await until(
       'the voucher is in Redis',
-      async () => (await this.reader.sale(sale.voucherId)).redisStock !== null,
+      async () => {
+        const state = await this.reader.sale(voucherId);
+        return state.redisStock === null ? undefined : [state.partition];
+      },
       30_000,
     );
+    const sale: Sale = { voucherId, units, partition: partition[0] as number, expected: { soldOut } };
     this.sales.push(sale);
     return sale;
+  }
+
+  /** The partition of the sale under test. */
+  get partition(): number {
+    return this.sale.partition;
   }
 
   get sale(): Sale {
@@ -137,7 +153,7 @@ export class Stage {
   /** Begins the load; it goes on while the scenario does its harm. */
   rush(options: RushOptions = {}): Rush {
     const { users = 2000, tries = 3, inFlight = this.random.between(64, 256), sale = this.sale } = options;
-    const { tryPauseMs, dropShare, fresh = [] } = options;
+    const { tryPauseMs, dropShare, thinkMs, fresh = [] } = options;
     const queue = this.users(users - fresh.length);
     queue.splice(this.random.between(0, Math.floor(sale.units / 2)), 0, ...fresh);
     const crowd = new Crowd(
@@ -149,6 +165,7 @@ export class Stage {
         tries,
         ...(tryPauseMs === undefined ? {} : { tryPauseMs }),
         ...(dropShare === undefined ? {} : { dropShare }),
+        ...(thinkMs === undefined ? {} : { thinkMs }),
       },
       this.history,
       this.random.derive('crowd'),
@@ -158,11 +175,35 @@ export class Stage {
     return { crowd, done };
   }
 
-  /** Resolves when so many further purchases were accepted. */
+  /** Resolves when so many further purchases were accepted, or the sale is sold out before. */
   accepted(count: number): Promise<void> {
     const { voucherId } = this.sale;
-    const fits = (call: Call) => call.knowledge === 'ACCEPTED' && call.voucherId === voucherId;
-    return this.history.when(count, fits, TRIGGER_LIMIT_MS, 'accepted purchases');
+    const accepted = (call: Call) => call.knowledge === 'ACCEPTED' && call.voucherId === voucherId;
+    const soldOut = (call: Call) => call.code === 'SOLD_OUT' && call.voucherId === voucherId;
+    const moment = this.history.when(count, accepted, TRIGGER_LIMIT_MS, 'accepted purchases');
+    const end = this.history.when(1, soldOut, TRIGGER_LIMIT_MS, 'a sold out sale');
+    end.catch(() => undefined);
+    return Promise.race([moment, end]);
+  }
+
+  /** Resolves when a fresh user gets an answer about the sale under test that is none of the 503s. */
+  async decides(limitMs: number): Promise<void> {
+    const connection = new HttpConnection((this.world.apis[0] as LinkedNode).node.port, CALL_LIMIT_MS);
+    const decided = async () => {
+      const [userId] = this.users(1);
+      return !isOpen(await purchase(connection, this.history, this.sale.voucherId, userId as string));
+    };
+    try {
+      await until('the sale under test is open again', decided, limitMs, 50);
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** Resolves when the first orders of the sale under test are stored. */
+  async begunToStore(): Promise<void> {
+    const { voucherId } = this.sale;
+    await until('the drain begins', async () => (await this.reader.sale(voucherId)).active.length > 0, 30_000);
   }
 
   /** Resolves when so many further calls were answered, or not, in the way that fits. */
@@ -202,10 +243,24 @@ export class Stage {
     this.expect(this.recoveryMs <= limitMs, `I8 recovery took ${this.recoveryMs} ms, the limit is ${limitMs} ms`);
   }
 
+  /** Purchases accepted per second, measured up to `most` times until one measurement reaches `enough`; the best is answered. */
+  async rate(most: number, enough = Number.POSITIVE_INFINITY): Promise<number> {
+    const { probe } = this;
+    if (probe === undefined) throw new Error('the stage was not set');
+    let best = 0;
+    for (let tries = 0; tries < most && best < enough; tries += 1) {
+      const startMs = performance.now();
+      await this.rush({ users: 1500, inFlight: 64, sale: probe }).done;
+      best = Math.max(best, Math.round((1500 * 1000) / (performance.now() - startMs)));
+    }
+    return best;
+  }
+
   /** Opens the sales and begins to watch that no row is above the units. */
   async open(units: number): Promise<void> {
     await this.openSale(units);
     this.probe = await this.openSale(PROBE_UNITS, false);
+    this.metrics = await MetricsCheck.begin(this.world.apis);
     this.sampler = setInterval(() => {
       this.reader.oversold().then(
         (found) => {
@@ -217,114 +272,18 @@ export class Stage {
     }, 250);
   }
 
+  /** I10: where the counters of the API processes differ from what clients heard. */
+  async metricDifferences(): Promise<string[]> {
+    return (await this.metrics?.differences(this.history)) ?? [];
+  }
+
   close(): void {
     clearInterval(this.sampler);
   }
 
-  /** Asks for everybody who is in doubt or was refused for now, until each has a final answer (I7), then lets fresh users buy what is left (I5). */
-  async settle(): Promise<void> {
-    for (const sale of this.sales) {
-      const last = new Map(this.history.of(sale.voucherId).map((call) => [call.userId, call]));
-      const users = [...last].filter(([, call]) => isOpen(call)).map(([user]) => user);
-      await this.askUntilFinal(sale, users);
-    }
-    await this.drained();
-    for (const sale of this.sales.filter(({ expected }) => expected.soldOut)) await this.buyTheRest(sale);
-  }
-
-  private async buyTheRest(sale: Sale): Promise<void> {
-    for (let round = 0; round < 5; round += 1) {
-      const state = await this.reader.sale(sale.voucherId);
-      if (state.active.length >= state.units) return;
-      await this.askUntilFinal(sale, this.users(state.units - state.active.length + 20));
-      await this.drained();
-    }
-  }
-
-  private async askUntilFinal(sale: Sale, users: readonly string[]): Promise<void> {
-    const crowd = new Crowd(
-      {
-        voucherId: sale.voucherId,
-        ports: this.world.apis.map(({ node }) => node.port),
-        users,
-        inFlight: 64,
-        tries: Math.ceil(SETTLE_LIMIT_MS / 100),
-        tryPauseMs: 100,
-      },
-      this.history,
-      this.random.derive('settle'),
-    );
-    await crowd.run();
-  }
-
-  /** Resolves when the streams hold no unfinished entry and every mark is a row or a dead letter (I2, I9); what does not come true is recorded. */
-  async drained(): Promise<void> {
-    const startMs = performance.now();
-    let state = '';
-    try {
-      await until('all orders are stored', async () => (state = await this.unfinished()) === '', DRAIN_LIMIT_MS, 50);
-    } catch {
-      this.broken.push(`I2/I9 not drained within ${Math.round(performance.now() - startMs)} ms: ${state}`);
-    }
-  }
-
-  private async unfinished(): Promise<string> {
-    const partitions = new Set<number>();
-    for (const { voucherId } of this.sales) {
-      const sale = await this.reader.sale(voucherId);
-      partitions.add(sale.partition);
-      const ends = sale.active.length + sale.deadLetters.length;
-      if (sale.marks.size !== ends)
-        return `voucher ${voucherId}: ${sale.marks.size} marks, ${sale.active.length} rows, ${sale.deadLetters.length} dead letters`;
-    }
-    for (const partition of partitions) {
-      const { pending, undelivered, length } = await this.reader.stream(partition);
-      if (pending + undelivered > 0 || length > LEFT_ENTRIES)
-        return `stream ${partition}: ${pending} pending, ${undelivered} undelivered, length ${length}`;
-    }
-    return '';
-  }
-
-  /** Holds every invariant against what both stores say now. Answers the counts of the sale under test. */
-  async check(): Promise<SaleCounts> {
-    for (const sale of this.sales) {
-      const state = await this.reader.sale(sale.voucherId);
-      for (const fault of checkSale(state, this.history.of(sale.voucherId), sale.expected))
-        this.broken.push(`voucher ${sale.voucherId}: ${fault}`);
-    }
-    await this.checkTold();
-    this.checkFootprints();
-    const calls = this.history.of(this.sale.voucherId);
-    return countSale(await this.reader.sale(this.sale.voucherId), calls);
-  }
-
-  /** I2: what the buyer sees, from either process, is what the record says. */
-  private async checkTold(): Promise<void> {
-    const { voucherId } = this.sale;
-    const state = await this.reader.sale(voucherId);
-    const ended = state.inactive.slice(0, 5);
-    const stored = state.active.length === 0 ? [] : [this.random.pick(state.active), this.random.pick(state.active)];
-    for (const row of [...ended, ...stored]) {
-      const answer = await this.call('GET', `/v1/vouchers/${voucherId}/orders/${row.id}`, {
-        token: tokenOf(row.userId),
-        api: this.random.between(0, this.world.apis.length - 1),
-      });
-      const wanted = { 1: 'UNPAID', 4: 'CANCELLED', 7: 'REJECTED' }[row.status] ?? 'another';
-      if (answer.status !== 200 || answer.body['status'] !== wanted)
-        this.broken.push(
-          `I2 order ${row.id} is ${wanted}, its buyer sees ${answer.status} ${JSON.stringify(answer.body)}`,
-        );
-    }
-  }
-
-  /** I9: open handles and memory stay within their limits. */
-  private checkFootprints(): void {
-    for (const { node } of this.world.nodes) {
-      const seen = node.footprint();
-      if (seen === undefined) continue;
-      this.expect(seen.residentMb <= RESIDENT_LIMIT_MB, `I9 ${node.name} holds ${seen.residentMb} MB`);
-      this.expect(seen.handles <= HANDLES_LIMIT, `I9 ${node.name} holds ${seen.handles} handles`);
-    }
+  /** Resolves when nothing is on its way any more; see Settlement. */
+  drained(): Promise<void> {
+    return new Settlement(this).drained();
   }
 
   /** The store lost its data just now: what was accepted before and not yet stored may be lost. Nothing that is sent from now on may. */

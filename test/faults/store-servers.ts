@@ -49,6 +49,11 @@ export class RedisServer {
     return !hasEnded(this.child);
   }
 
+  /** How it is started from now on. */
+  use(args: readonly string[]): void {
+    this.args = args;
+  }
+
   async up(args: readonly string[] = this.args): Promise<void> {
     this.args = args;
     this.child = await startRedis({ dir: this.dir, port: this.port, args: [...args] });

@@ -108,10 +108,9 @@ export class TcpProxy {
     const server = connect({ port: this.targetPort, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
     const pair: Pair = { client, server, name: '', held: [], lost: false };
     this.pairs.add(pair);
-    for (const socket of [client, server]) {
-      socket.on('error', () => this.drop(pair));
-      socket.on('close', () => this.drop(pair));
-    }
+    server.on('error', () => this.drop(pair));
+    server.on('close', () => this.drop(pair));
+    client.on('close', () => this.clientLeft(pair));
     client.on('data', (chunk) => {
       this.learnName(pair, chunk);
       this.pass(pair, chunk, server, this.onRequest);
@@ -119,6 +118,12 @@ export class TcpProxy {
     server.on('data', (chunk) => this.pass(pair, chunk, client, this.onReply));
     client.on('end', () => this.send(pair, () => server.end()));
     server.on('end', () => this.send(pair, () => client.end()));
+  }
+
+  /** What a client sent before it went arrives all the same, late, when the link is stalled. */
+  private clientLeft(pair: Pair): void {
+    if (this.mode === 'STALL') pair.held.push(() => pair.server.end(() => this.drop(pair)));
+    else this.drop(pair);
   }
 
   private learnName(pair: Pair, chunk: Buffer): void {

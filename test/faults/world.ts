@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { ProductNode } from './product-node.js';
 import { PostgresServer, RedisServer } from './store-servers.js';
 import { TcpProxy } from './tcp-proxy.js';
-import { pause, until } from './waiting.js';
+import { mountSmallDisk, unmountSmallDisk } from './small-disk.js';
+import { until } from './waiting.js';
 
 /** Signs the tokens of every buyer of a run. */
 export const FAULT_SECRET = 'the secret of the fault harness, 32 bytes and more';
@@ -60,6 +61,7 @@ export class World {
     const dir = mkdtempSync(join(tmpdir(), 'flash-sale-faults-'));
     chmodSync(dir, 0o755);
     mkdirSync(join(dir, 'logs'));
+    if (needs.redisDiskMb !== undefined) mountSmallDisk(join(dir, 'redis'), needs.redisDiskMb);
     const [redis, postgres] = await Promise.all([
       RedisServer.start(join(dir, 'redis'), needs.redisArgs),
       PostgresServer.start(join(dir, 'postgres', 'data')),
@@ -134,6 +136,7 @@ export class World {
     const { replica } = this;
     if (replica === undefined) throw new Error('there is no replica');
     await replica.with((redis) => redis.call('REPLICAOF', 'NO', 'ONE'));
+    replica.use(this.needs.redisArgs ?? []);
     this.replica = undefined;
     this.redis = replica;
     for (const { redis } of this.nodes) redis.retarget(replica.port);
@@ -146,7 +149,7 @@ export class World {
       database.close();
     }
     await Promise.all([this.redis.down(), this.replica?.down(), this.postgres.down('SIGQUIT')]);
-    await pause(0);
+    if (this.needs.redisDiskMb !== undefined) unmountSmallDisk(join(this.dir, 'redis'));
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
   }
 

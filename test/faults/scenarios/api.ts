@@ -1,7 +1,7 @@
 import type { Scenario } from '../runner.js';
+import type { Stage } from '../stage.js';
 import { until } from '../waiting.js';
 import type { LinkedNode } from '../world.js';
-import type { Stage } from '../stage.js';
 
 /** Kills the process at the moment when the reply to one of its admission calls arrives: decided, and never answered. */
 function killAtAdmissionReply({ node, redis }: LinkedNode): Promise<void> {
@@ -22,6 +22,13 @@ async function restart(stage: Stage, { node }: LinkedNode): Promise<void> {
   await stage.recovered(30_000);
 }
 
+/** Stops the process properly and holds it to exit code 0 in time. */
+async function endProperly(stage: Stage, { node }: LinkedNode): Promise<void> {
+  node.signal('SIGTERM');
+  await until(`${node.name} ends by itself`, () => !node.isRunning, 15_000);
+  stage.expect(node.exitCode === 0, `${node.name} ended with code ${node.exitCode}`);
+}
+
 export const apiScenarios: readonly Scenario[] = [
   {
     id: 'F1',
@@ -33,10 +40,8 @@ export const apiScenarios: readonly Scenario[] = [
       await killAtAdmissionReply(api);
       await restart(stage, api);
       await rush.done;
-      stage.expect(
-        stage.history.count(({ code }) => code === 'NO_ANSWER') > 0,
-        'the kill hit no call: nobody was left without an answer',
-      );
+      const unanswered = stage.history.count(({ code }) => code === 'NO_ANSWER');
+      stage.expect(unanswered > 0, 'the kill hit no call: nobody was left without an answer');
     },
   },
   {
@@ -46,9 +51,7 @@ export const apiScenarios: readonly Scenario[] = [
       const api = stage.random.pick(stage.world.apis);
       const rush = stage.rush();
       await stage.accepted(stage.random.between(30, 250));
-      api.node.signal('SIGTERM');
-      await until('the API process ends by itself', () => !api.node.isRunning, 15_000);
-      stage.expect(api.node.exitCode === 0, `it ended with code ${api.node.exitCode}`);
+      await endProperly(stage, api);
       await restart(stage, api);
       await rush.done;
     },
@@ -61,4 +64,83 @@ export const apiScenarios: readonly Scenario[] = [
       await stage.recovered(10_000);
     },
   },
+  {
+    id: 'F4',
+    title: 'A write in the middle of the admission script is refused (right withdrawn), then allowed again',
+    async run(stage) {
+      const { redis } = stage.world;
+      const rush = stage.rush({ tries: 20 });
+      for (const command of ['hset', 'decrby']) {
+        await stage.accepted(stage.random.between(20, 100));
+        await redis.with((client) => client.call('ACL', 'SETUSER', 'default', `-${command}`));
+        await stage.heard(50, ({ code }) => code === 'UNAVAILABLE', 'purchases that hear UNAVAILABLE');
+        await redis.with((client) => client.call('ACL', 'SETUSER', 'default', `+${command}`));
+      }
+      await stage.recovered(20_000);
+      await rush.done;
+    },
+  },
+  {
+    id: 'F10',
+    title: 'API process frozen for 3 s with purchases in hand',
+    async run(stage) {
+      const { node } = stage.random.pick(stage.world.apis);
+      const rush = stage.rush();
+      await stage.accepted(stage.random.between(30, 250));
+      node.signal('SIGSTOP');
+      await stage.lasts(3000);
+      node.signal('SIGCONT');
+      await stage.recovered(10_000);
+      await rush.done;
+    },
+  },
+  {
+    id: 'F35',
+    title: 'Stock raised and lowered during the rush, Redis killed in between; each change repeated with its key',
+    async run(stage) {
+      const { sale, world } = stage;
+      const rush = stage.rush();
+      await stage.accepted(stage.random.between(30, 150));
+      const changes = [60, -40, 25].map((delta, nth) => changeStock(stage, delta, `${sale.voucherId}-${nth}`));
+      await world.redis.down('SIGKILL');
+      await world.redis.up();
+      await stage.recovered(20_000);
+      const made = (await Promise.all(changes)).reduce((sum, delta) => sum + delta, 0);
+      await rush.done;
+      const { units } = await stage.reader.sale(sale.voucherId);
+      stage.notes.push(`units ${sale.units} to ${units}`);
+      stage.expect(units === sale.units + made, `units are ${units}; the changes that were answered add up to ${made}`);
+    },
+  },
+  {
+    id: 'F40',
+    title: 'Every process restarted in turn under load',
+    async run(stage) {
+      const rush = stage.rush({ tries: 40 });
+      await stage.accepted(20);
+      for (const linked of stage.world.nodes) {
+        await endProperly(stage, linked);
+        linked.node.up();
+        await linked.node.ready(stage.world.apis.includes(linked) ? '/health/ready' : '/health/live');
+      }
+      await stage.recovered(10_000);
+      await rush.done;
+    },
+  },
 ];
+
+/** Changes the units, asking again with the same key until there is an answer. Answers what was changed: `delta`, or 0 where it was refused. */
+async function changeStock(stage: Stage, delta: number, key: string): Promise<number> {
+  const path = `/v1/vouchers/${stage.sale.voucherId}/stock`;
+  return until(
+    `the stock is changed by ${delta}`,
+    async () => {
+      const answer = await stage.call('PATCH', path, { body: { delta }, headers: { 'idempotency-key': key } });
+      if (answer.status === 200) return [delta];
+      if (answer.status === 409 && answer.body['code'] === 'INSUFFICIENT_UNITS') return [0];
+      throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+    },
+    60_000,
+    200,
+  ).then(([changed = 0]) => changed);
+}

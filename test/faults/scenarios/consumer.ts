@@ -1,8 +1,8 @@
 import type { Scenario } from '../runner.js';
-import type { Stage } from '../stage.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import { until } from '../waiting.js';
 import type { LinkedNode } from '../world.js';
+import { drainMeasured, gather, letDrain } from './drain.js';
 
 /** A call of a script with the group and entry ids: the acknowledgement after a commit. */
 export function isAcknowledgement(chunk: Buffer): boolean {
@@ -12,16 +12,6 @@ export function isAcknowledgement(chunk: Buffer): boolean {
 /** Entries handed out to a consumer. */
 function isDelivery(chunk: Buffer, name: string): boolean {
   return name.startsWith('consumer-') && chunk.includes('voucherId');
-}
-
-/** Keeps the workers from the database until so many purchases wait, so that the drain is a long one. */
-async function gather(stage: Stage, users = 2000): Promise<void> {
-  for (const { database } of stage.world.workers) database.refuse();
-  await stage.rush({ users }).done;
-}
-
-function letDrain(stage: Stage): void {
-  for (const { database } of stage.world.workers) database.heal();
 }
 
 /**
@@ -45,10 +35,19 @@ function killFirst(
   });
 }
 
-async function stored(stage: Stage, limitMs: number, what: string, startMs = performance.now()): Promise<void> {
-  await stage.drained();
-  stage.recoveryMs = Math.round(performance.now() - startMs);
-  stage.expect(stage.recoveryMs <= limitMs, `I8 ${what} took ${stage.recoveryMs} ms, the limit is ${limitMs} ms`);
+/** Freezes the first worker that is handed entries, and lets them reach it. Resolves with it. */
+function freezeFirst(workers: readonly LinkedNode[]): Promise<LinkedNode> {
+  return new Promise((resolve) => {
+    for (const worker of workers) {
+      worker.redis.onReply = (chunk, name) => {
+        if (!isDelivery(chunk, name)) return 'FORWARD';
+        for (const { redis } of workers) redis.onReply = undefined;
+        worker.node.signal('SIGSTOP');
+        resolve(worker);
+        return 'FORWARD';
+      };
+    }
+  });
 }
 
 /** Counts the cuts of acknowledgements on a link. */
@@ -71,7 +70,7 @@ export const consumerScenarios: readonly Scenario[] = [
       const killed = killFirst(stage.world.workers, 'onRequest', isAcknowledgement);
       letDrain(stage);
       const { node } = await killed;
-      await stored(stage, 20_000, 'the drain after the kill');
+      await drainMeasured(stage, 20_000, 'the drain after the kill');
       node.up();
       await node.ready('/health/live');
     },
@@ -85,9 +84,23 @@ export const consumerScenarios: readonly Scenario[] = [
       const { node } = await killed;
       const killedAtMs = performance.now();
       await rush.done;
-      await stored(stage, 30_000, 'the take-over', killedAtMs);
+      await drainMeasured(stage, 30_000, 'the take-over', killedAtMs);
       node.up();
       await node.ready('/health/live');
+    },
+  },
+  {
+    id: 'F21',
+    title: 'Consumer frozen with a batch in hand until others took it over, then thawed',
+    async run(stage) {
+      await gather(stage);
+      const frozen = freezeFirst(stage.world.workers);
+      letDrain(stage);
+      const { node } = await frozen;
+      const frozenAtMs = performance.now();
+      await drainMeasured(stage, 30_000, 'the take-over', frozenAtMs);
+      node.signal('SIGCONT');
+      await node.ready('/health/orders', 30_000);
     },
   },
   {
@@ -101,7 +114,7 @@ export const consumerScenarios: readonly Scenario[] = [
       await until('acknowledgements are lost', () => lost() >= 3, 30_000);
       stage.notes.push(`${lost()} lost`);
       for (const { redis } of stage.world.workers) redis.heal();
-      await stored(stage, 20_000, 'the drain');
+      await drainMeasured(stage, 20_000, 'the drain');
     },
   },
   {
@@ -112,7 +125,7 @@ export const consumerScenarios: readonly Scenario[] = [
       const state = await stage.reader.sale(stage.sale.voucherId);
       const stream = `stream.orders:{${state.partition}}`;
       const before = (await stage.reader.stream(state.partition)).deadLetters;
-      const rush = stage.rush();
+      const rush = stage.rush({ thinkMs: 200 });
       const [stranger, other] = stage.users(2) as [string, string];
       const poison: readonly (readonly string[])[] = [
         ['userId', stranger, 'voucherId', stage.sale.voucherId],
@@ -143,13 +156,13 @@ export const consumerScenarios: readonly Scenario[] = [
     async run(stage) {
       const { redis } = stage.world;
       const { partition } = await stage.reader.sale(stage.sale.voucherId);
-      const rush = stage.rush();
+      const rush = stage.rush({ thinkMs: 200 });
       for (let round = 0; round < 3; round += 1) {
         await stage.accepted(stage.random.between(20, 100));
         await redis.with((client) => client.xgroup('DESTROY', `stream.orders:{${partition}}`, 'g1'));
       }
       await rush.done;
-      await stored(stage, 20_000, 'the drain');
+      await drainMeasured(stage, 20_000, 'the drain');
     },
   },
   {
@@ -160,14 +173,10 @@ export const consumerScenarios: readonly Scenario[] = [
       await gather(stage);
       letDrain(stage);
       const victim = stage.random.pick(stage.world.workers);
-      await until(
-        'the drain has begun',
-        async () => (await stage.reader.sale(stage.sale.voucherId)).active.length > 0,
-        30_000,
-      );
+      await stage.begunToStore();
       await victim.node.down('SIGKILL');
       victim.node.up();
-      await stored(stage, 30_000, 'the drain');
+      await drainMeasured(stage, 30_000, 'the drain');
       await victim.node.ready('/health/live');
     },
   },
