@@ -21,7 +21,7 @@ const HELP = `npm start [-- --json] [-- --data-dir DIR]
   --json          prints one line of JSON when all is ready, instead of the banner
   --as-built      installs and builds nothing: starts what dist holds
   --data-dir DIR  keeps the data there instead of in .data
-  Settings come from the environment: PORT, HOST, REDIS_URL, DATABASE_URL, AUTH_JWT_SECRET, ... (see README)`;
+  Settings come from the environment: PORT, HOST, API_PROCESSES, REDIS_URL, DATABASE_URL, AUTH_JWT_SECRET, ... (see README)`;
 
 /** @typedef {import('./services/data-folder.mjs').DataFolder} DataFolder */
 /** @typedef {{ json: boolean, asBuilt: boolean, dataDir: string, host: string, port: number, shutdownTimeoutMs: number }} StartOptions */

@@ -29,7 +29,11 @@ export async function openTarget(options: RushOptions, signal: AbortSignal): Pro
 async function startTarget({ processes }: RushOptions, signal: AbortSignal): Promise<RushTarget> {
   // A service of its own, with stores of its own, that checks the tokens which are made here.
   delete process.env['AUTH_JWKS_URL'];
-  const product = await startProduct({ apiProcesses: processes, signal, env: { LOG_LEVEL: 'warn' } });
+  const product = await startProduct({
+    apiProcesses: processes,
+    signal,
+    env: { LOG_LEVEL: 'warn', API_PROCESSES: '1' },
+  });
   const { urls, secret, redisUrl, databaseUrl } = product;
   return {
     urls,

@@ -1,8 +1,12 @@
 import { describeSettings, loadSettingsOrExit } from '#config';
-import { PinoLogger, run } from '#lifecycle';
+import { isFleetMember, PinoLogger, run, superviseFleet } from '#lifecycle';
 
 const { settings, warnings, effective } = loadSettingsOrExit();
 const logger = new PinoLogger(settings.logLevel);
-for (const line of describeSettings(effective)) logger.log(line, 'Settings');
-for (const line of warnings) logger.warn(line, 'Settings');
-await run(settings, logger, async () => (await import('./app.js')).createApp(settings, logger));
+const isOneOfSeveral = isFleetMember(settings);
+if (!isOneOfSeveral) {
+  for (const line of describeSettings(effective)) logger.log(line, 'Settings');
+  for (const line of warnings) logger.warn(line, 'Settings');
+}
+if (settings.apiProcesses > 1 && !isOneOfSeveral) superviseFleet(settings, logger);
+else await run(settings, logger, async () => (await import('./app.js')).createApp(settings, logger));

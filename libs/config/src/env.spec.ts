@@ -31,6 +31,7 @@ describe('settings that are no numbers, or out of range', () => {
     ...['0', '-5', ''].map((text): [string, string] => ['CONSUMER_BLOCK_MS', text]),
     ...['0', 'NaN', '-1'].map((text): [string, string] => ['DB_POOL_SIZE', text]),
     ['CLAIM_MIN_IDLE_MS', '1'],
+    ...['0', '65', '-1', 'all', ''].map((text): [string, string] => ['API_PROCESSES', text]),
     ['STREAM_PARTITIONS', '0'],
     ['MAX_DELIVERIES', '0'],
     ['MAX_BACKLOG', '0'],
@@ -75,6 +76,7 @@ describe('settings that are no names or addresses', () => {
     ['ORDER_STREAM', 'orders{1}'],
     ['ORDER_GROUP', 'g 1'],
     ['CONSUMER_NAME', ''],
+    ['CONSUMER_NAME', 'n'.repeat(191)],
     ['REDIS_KEY_PREFIX', 'a{b}'],
     ['CONSUMER_ENABLED', 'maybe'],
     ['HMDP_COMPAT', 'yes'],
@@ -171,6 +173,7 @@ it('has a default for every setting in development', () => {
   expect(settings).toMatchObject({
     mode: 'development',
     http: { host: '127.0.0.1', port: 3000, requestTimeoutMs: 1500 },
+    apiProcesses: 1,
     redis: { url: 'redis://127.0.0.1:6379', keyPrefix: '' },
     stream: { name: 'stream.orders', group: 'g1', partitions: 1 },
     consumer: { enabled: true, batchSize: 1000, blockMs: 2000, claimMinIdleMs: 30_000, maxDeliveries: 5 },

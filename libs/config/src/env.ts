@@ -49,6 +49,7 @@ const SCHEMAS = {
   NODE_ENV: oneOf(['production', 'development', 'test']),
   PORT: wholeNumber({ unit: 'TCP ports', min: 1, max: 65_535 }),
   HOST: hostName(),
+  API_PROCESSES: wholeNumber({ unit: 'processes', min: 1, max: 64 }),
   REDIS_URL: address(['redis:', 'rediss:'], 'redis://127.0.0.1:6379', namesRedisDatabase),
   REDIS_CLUSTER_NODES: hostList(),
   REDIS_SENTINELS: hostList(),
@@ -68,7 +69,8 @@ const SCHEMAS = {
   ORDER_GROUP: keyName(200),
   STREAM_PARTITIONS: wholeNumber({ unit: 'partitions', min: 1, max: 256 }),
   CONSUMER_ENABLED: flag(),
-  CONSUMER_NAME: keyName(200),
+  // Room for the number of the process, which is put behind it where there are several.
+  CONSUMER_NAME: keyName(190),
   CONSUMER_BATCH_SIZE: wholeNumber({ unit: 'entries', min: 1, max: 10_000 }),
   CONSUMER_BLOCK_MS: wholeNumber({ unit: 'milliseconds', min: 1, max: 300_000 }),
   CLAIM_MIN_IDLE_MS: wholeNumber({ unit: 'milliseconds', min: 2000, max: 3_600_000 }),
@@ -161,6 +163,7 @@ function assemble(given: GivenSettings, production: boolean, defaultPort: number
       port: given.PORT ?? defaultPort,
       requestTimeoutMs: given.REQUEST_TIMEOUT_MS ?? 1500,
     },
+    apiProcesses: given.API_PROCESSES ?? 1,
     redis: assembleRedis(given),
     database: {
       url: given.DATABASE_URL ?? 'postgres://postgres:postgres@127.0.0.1:5432/seckill',
@@ -226,6 +229,7 @@ function effectiveSettings(settings: Settings, given: GivenSettings): EffectiveS
     NODE_ENV: settings.mode,
     PORT: http.port,
     HOST: http.host,
+    API_PROCESSES: settings.apiProcesses,
     REDIS_URL: redis.url === undefined ? undefined : maskAddress(redis.url),
     REDIS_CLUSTER_NODES: nodeList(redis.clusterNodes),
     REDIS_SENTINELS: nodeList(redis.sentinel?.nodes),

@@ -3,6 +3,8 @@ export interface Settings {
   /** `production` under `npm run start:prod` (NODE_ENV=production), else `development`. */
   readonly mode: 'production' | 'development';
   readonly http: { readonly host: string; readonly port: number; readonly requestTimeoutMs: number };
+  /** API processes that share the port; with 1 the process that was started is the only one. A worker is always one process. */
+  readonly apiProcesses: number;
   readonly redis: RedisSettings;
   readonly database: { readonly url: string; readonly poolSize: number };
   readonly auth: AuthSettings;

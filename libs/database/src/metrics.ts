@@ -17,6 +17,8 @@ export function observeDatabase(database: DatabaseGauges): () => void {
 new Gauge({
   name: 'seckill_database_ready',
   help: '1 while the database answers, 0 while it is away',
+  // Of several processes: 0 while it is away for any of them.
+  aggregator: 'min',
   collect() {
     this.set([...databases].every((database) => database.isReady()) ? 1 : 0);
   },

@@ -6,6 +6,8 @@ export const driftFindings = new Gauge({
   name: 'seckill_drift_findings',
   help: 'Differences between Redis, stream and database found by the last inspection',
   labelNames: ['kind'],
+  // What all processes share is told once, not summed; here and below.
+  aggregator: 'max',
 });
 for (const kind of FINDING_KINDS) driftFindings.set({ kind }, 0);
 
@@ -18,6 +20,7 @@ export const repairs = new Counter({
 export const lastRun = new Gauge({
   name: 'seckill_reconciliation_last_run_timestamp_seconds',
   help: 'When this process last finished an inspection (Unix time)',
+  aggregator: 'max',
 });
 
 export const rebuilds = new Counter({
@@ -36,4 +39,5 @@ export const rebuildDuration = new Histogram({
 export const partitionsClosed = new Gauge({
   name: 'seckill_partitions_closed',
   help: 'Partitions that this process found closed at its last look',
+  aggregator: 'max',
 });

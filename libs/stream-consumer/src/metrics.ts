@@ -55,4 +55,6 @@ export const loopHeartbeat = new Gauge({
   name: 'seckill_consumer_heartbeat_timestamp_seconds',
   help: 'When the loop of this partition last turned.',
   labelNames: ['partition'] as const,
+  // Of several processes: the loop that has stood still for longest.
+  aggregator: 'min',
 });

@@ -82,6 +82,8 @@ export function reportRememberedRefusals(read: () => number): void {
 export const rememberedSales = new Gauge({
   name: 'seckill_remembered_sales',
   help: 'Sales whose refusals this process may answer from memory.',
+  // Processes remember the same sales.
+  aggregator: 'max',
   collect() {
     this.set(remembered());
   },

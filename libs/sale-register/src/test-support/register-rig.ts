@@ -26,6 +26,7 @@ export function rigSettings(given: RigSettings): Settings {
   return {
     mode: 'development',
     http: { host: '127.0.0.1', port: 3000, requestTimeoutMs: given.requestTimeoutMs ?? 1500 },
+    apiProcesses: 1,
     redis: { url: given.url, clusterNodes: given.clusterNodes, keyPrefix: given.keyPrefix ?? '' },
     database: { url: 'postgres://127.0.0.1/none', poolSize: 1 },
     auth: { jwtSecret: 'x'.repeat(32), jwksUrl: undefined },
