@@ -27,8 +27,10 @@ const buyer = (n: number): string => String(Number(voucherId) * 1_000 + n - 1);
 const orderOf = (n: number): string => String(1_000_000 + Number(voucherId) * 1_000 + n - 1);
 const marks = (): string => room.keys.marks(0, voucherId);
 const stock = (): string => room.keys.stock(0, voucherId);
-const epochNumber = async (): Promise<number> =>
-  Number((await room.sql.query('SELECT epoch_number FROM tb_partition WHERE partition_id = 0')).rows[0]?.epoch_number);
+const epochNumber = async (): Promise<number> => {
+  const { rows } = await room.sql.query<{ epoch_number: string }>('SELECT epoch_number FROM tb_partition');
+  return Number(rows[0]?.epoch_number);
+};
 
 /** Names the differences once, repairs each once with its ledger line, and finds nothing at the second run. */
 async function repairsOnce(expected: readonly Partial<Finding>[], { lines = expected.length } = {}): Promise<void> {
