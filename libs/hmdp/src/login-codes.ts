@@ -68,7 +68,7 @@ export class LoginCodes implements OnModuleInit {
     if (kept === null) return false;
     if (typeof kept !== 'string') throw new Error(`${TRY_CODE.name} replied ${typeof kept}`);
     if (!CODE.test(kept) || !timingSafeEqual(Buffer.from(kept), Buffer.from(given))) return false;
-    await guardRedis(this.connections.command.del(code, tries));
-    return true;
+    // Of several who bring the right code at once, the one whose call removes it: a code is good for one login.
+    return (await guardRedis(this.connections.command.del(code, tries))) > 0;
   }
 }

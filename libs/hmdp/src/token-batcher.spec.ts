@@ -37,6 +37,21 @@ it('keeps calls within their size and number, and answers all', async () => {
   expect(most).toBe(4);
 });
 
+it('lets no token wait for others where each travels alone: one slow answer holds up none', async () => {
+  const asked: string[] = [];
+  const batcher = new TokenBatcher(
+    ([token]) => {
+      asked.push(token ?? '');
+      return new Promise(() => undefined);
+    },
+    1_000,
+    1,
+  );
+  for (let index = 0; index < 500; index += 1) void batcher.find(`t${index}`);
+  await new Promise(setImmediate);
+  expect(asked).toHaveLength(500);
+});
+
 it('refuses more than it may hold, and takes again once they are answered', async () => {
   const batcher = new TokenBatcher(suffixes, 2);
   const held = [batcher.find('t1'), batcher.find('t2')];

@@ -2,7 +2,9 @@ import { tokenBatchSize } from './metrics.js';
 
 /** Most tokens that one call looks up. */
 const MAX_BATCH_SIZE = 500;
-/** Most calls that are sent and not yet answered; tokens that come meanwhile make the next call larger. */
+/** Most tokens in calls that are sent and not yet answered: four full calls; tokens that come meanwhile make the next call larger. */
+const MAX_TOKENS_IN_FLIGHT = 4 * MAX_BATCH_SIZE;
+/** Most calls at the same time, where a call takes more than one token. */
 const MAX_CALLS_IN_FLIGHT = 4;
 
 /** The user id under each token, in order; undefined where nobody is logged in under it. */
@@ -30,12 +32,16 @@ export class TokenBatcher {
   private callsInFlight = 0;
   private inHand = 0;
   private flushIsDue = false;
+  private readonly maxCalls: number;
 
+  /** `maxBatchSize` 1: nothing is gained by waiting for company, so as many tokens travel at once, each in a call of its own. */
   constructor(
     private readonly lookUp: LookUpTokens,
     private readonly maxInHand: number,
     private readonly maxBatchSize = MAX_BATCH_SIZE,
-  ) {}
+  ) {
+    this.maxCalls = maxBatchSize === 1 ? MAX_TOKENS_IN_FLIGHT : MAX_CALLS_IN_FLIGHT;
+  }
 
   /** The user id under the token, or undefined. Rejects as the look-up does, and with LoginsUnavailableError above `maxInHand` tokens. */
   find(token: string): Promise<string | undefined> {
@@ -58,7 +64,7 @@ export class TokenBatcher {
 
   private readonly flush = (): void => {
     this.flushIsDue = false;
-    while (this.waiting.size > 0 && this.callsInFlight < MAX_CALLS_IN_FLIGHT) void this.ask(this.takeBatch());
+    while (this.waiting.size > 0 && this.callsInFlight < this.maxCalls) void this.ask(this.takeBatch());
   };
 
   private takeBatch(): Map<string, Question> {
@@ -67,8 +73,12 @@ export class TokenBatcher {
       this.waiting = new Map();
       return all;
     }
-    const batch = new Map([...all].slice(0, this.maxBatchSize));
-    for (const token of batch.keys()) all.delete(token);
+    const batch = new Map<string, Question>();
+    for (const [token, question] of all) {
+      if (batch.size === this.maxBatchSize) break;
+      batch.set(token, question);
+      all.delete(token);
+    }
     return batch;
   }
 

@@ -1,11 +1,15 @@
-import { Controller, Param, Post, Req, Res } from '@nestjs/common';
+import { Controller, Inject, Param, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '#auth';
-import { IgnoreBody, isId } from '#http';
+import { SETTINGS, type Settings } from '#config';
+import { IgnoreBody, isId, LATE, within } from '#http';
 import { AdmissionService, type PurchaseOutcome } from '#voucher-order';
 import { fail, sendEnvelope, sendUnauthorized, TEXTS } from './envelope.js';
 import { HmdpRoutes } from './hmdp-route.js';
 import { Logins } from './logins.js';
+
+/** Part of the request's time after which a buyer whose login could not be looked up hears so. */
+const LOGIN_SHARE = 0.9;
 
 type Refusal = Exclude<PurchaseOutcome['kind'], 'ACCEPTED'>;
 
@@ -29,6 +33,7 @@ export class HmdpVoucherOrderController {
   constructor(
     private readonly logins: Logins,
     private readonly admissions: AdmissionService,
+    @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
   @Post('seckill/:voucherId')
@@ -40,7 +45,9 @@ export class HmdpVoucherOrderController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const startMs = performance.now();
-    const userId = await this.logins.userOf(request.headers.authorization);
+    const looking = this.logins.userOf(request.headers.authorization);
+    const userId = await within(looking, this.settings.http.requestTimeoutMs * LOGIN_SHARE);
+    if (userId === LATE) return sendEnvelope(reply, SERVER_FAULT);
     if (userId === undefined) return sendUnauthorized(reply);
     if (!isId(voucherId)) return sendEnvelope(reply, SERVER_FAULT);
     const outcome = await this.admissions.admit(voucherId, userId, startMs);
