@@ -25,9 +25,10 @@ export class LockKeeper {
   private async whileHeld<T>(resource: string, first: HeldLock, work: () => Promise<T>): Promise<T> {
     let lock: HeldLock | undefined = first;
     let renewal: Promise<void> = Promise.resolve();
-    // Given back and taken again: whoever comes between takes the work over, and this one finds out by its token.
+    // Extended without a gap, else another process that waits would overtake the work again and again. Where the lock was lost (its server
+    // was) it is taken anew; whoever came between takes the work over, and this one finds out by its token.
     const renew = async () => {
-      await lock?.release();
+      if (lock !== undefined && (await lock.extend(LOCK_TTL_MS))) return;
       lock = await this.locks.tryAcquire(resource, LOCK_TTL_MS);
     };
     const timer = setInterval(() => {

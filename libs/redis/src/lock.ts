@@ -12,6 +12,8 @@ const LOG_PAUSE_MS = 10_000;
 export interface HeldLock {
   /** Unix milliseconds after which the lock may be someone else's. */
   readonly expiresAtMs: number;
+  /** Keeps it for `ttlMs` from now on, without a gap. False where it is lost, or Redis cannot say. Never throws for Redis trouble. */
+  extend(ttlMs: number): Promise<boolean>;
   /** Gives it back. Never throws: a lock that expired or whose server is away runs out by itself. */
   release(): Promise<void>;
 }
@@ -39,9 +41,33 @@ export class LockService {
     if (!Number.isSafeInteger(ttlMs) || ttlMs <= 0) throw new TypeError('ttlMs must be a whole number above 0');
     try {
       const lock = await this.redlock.acquire([`${this.settings.redis.keyPrefix}lock:${resource}`], ttlMs);
-      return { expiresAtMs: lock.expiration, release: () => this.release(lock) };
+      return this.held(lock);
     } catch (error) {
       if (!(await everyVoteSaysLocked(error))) this.warn('cannot be taken', error);
+      return undefined;
+    }
+  }
+
+  private held(first: Lock): HeldLock {
+    let lock = first;
+    return {
+      get expiresAtMs() {
+        return lock.expiration;
+      },
+      extend: async (ttlMs) => {
+        const longer = await this.extended(lock, ttlMs);
+        lock = longer ?? lock;
+        return longer !== undefined;
+      },
+      release: () => this.release(lock),
+    };
+  }
+
+  private async extended(lock: Lock, ttlMs: number): Promise<Lock | undefined> {
+    try {
+      return await lock.extend(ttlMs);
+    } catch (error) {
+      if (!(await everyVoteSaysLocked(error))) this.warn('cannot be kept for longer', error);
       return undefined;
     }
   }

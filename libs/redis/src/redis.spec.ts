@@ -210,6 +210,11 @@ describe('locks', () => {
     expect(await connections.command.type('p:lock:order:42')).toBe('string');
     expect(await locks.tryAcquire('order:42', 5000)).toBeUndefined();
     await lock?.release();
+    const kept = await locks.tryAcquire('order:44', 5000);
+    expect(await kept?.extend(60_000)).toBe(true);
+    expect(await connections.command.pttl('p:lock:order:44')).toBeGreaterThan(30_000);
+    await kept?.release();
+    expect(await kept?.extend(5000)).toBe(false);
     const short = await locks.tryAcquire('order:42', 30);
     expect(short).toBeDefined();
     await expect.poll(async () => (await locks.tryAcquire('order:42', 5000)) !== undefined).toBe(true);
