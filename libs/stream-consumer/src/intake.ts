@@ -52,6 +52,22 @@ export class Intake {
     this.leftOrders.set(held.entryId, { held, epochNumber });
   }
 
+  /**
+   * Takes the left orders into hand that were read under another epoch number: Redis may have lost them meanwhile, and with them the pending entry
+   * that would bring them back.
+   */
+  recall(epochNumber: number): HeldOrder[] {
+    const recalled: HeldOrder[] = [];
+    for (const [entryId, left] of this.leftOrders) {
+      if (left.epochNumber === epochNumber) continue;
+      this.leftOrders.delete(entryId);
+      if (this.held.has(entryId)) continue;
+      this.held.set(entryId, left.held.order.orderId);
+      recalled.push(left.held);
+    }
+    return recalled;
+  }
+
   /** The orders of the read as a batch; whatever else was read is on its way to be settled. */
   take(read: ReadResult, counts: ConsumeCounts): Batch {
     const batch: Batch = { epochNumber: read.epochNumber, orders: [] };

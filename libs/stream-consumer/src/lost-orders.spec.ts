@@ -116,6 +116,44 @@ describe('a batch in hand while Redis loses its data', () => {
   });
 });
 
+describe('an order left for a locked voucher while Redis loses its data', () => {
+  it('goes back through the register as soon as the loss is noticed', async () => {
+    const voucherId = await lockedOrder();
+    await redisLosesAll(voucherId, 5);
+    await drain.sql.query('ROLLBACK');
+    // The next purchase of anybody shows that the data is another.
+    await drain.buy(voucherId, purchases(1, 77));
+    await drain.consumer.runOnce(0);
+    await drain.consumer.runOnce(0);
+    expect(await drain.facts(voucherId)).toEqual({ rows: 2, rejected: 0, databaseStock: 3, unitsLeft: 3, marks: 2 });
+    expect([...(await drain.reader.findByIds(ids())).keys()]).toEqual([ids()[0]]);
+  });
+
+  it('stays pending and is stored once where only the fence was raised', async () => {
+    const voucherId = await lockedOrder();
+    await drain.orders.raiseEpochNumber(0);
+    await drain.buy(voucherId, purchases(1, 78));
+    await drain.consumer.runOnce(0);
+    await drain.sql.query('ROLLBACK');
+    await drain.consumer.runOnce(0);
+    expect(await drain.facts(voucherId)).toEqual({ rows: 2, rejected: 0, databaseStock: 3, unitsLeft: 3, marks: 2 });
+    expect(drain.consumer.status().consumers[0]).toMatchObject({ inHand: 0, unsettled: 0 });
+  });
+
+  /** One order that the consumer could not store because an operator holds its voucher's row. */
+  async function lockedOrder(): Promise<string> {
+    nextVoucher += 1;
+    const voucherId = String(nextVoucher);
+    await drain.sale(voucherId, 5);
+    await drain.consumer.runOnce(0);
+    await drain.sql.query('BEGIN');
+    await drain.sql.query('SELECT FROM tb_seckill_voucher WHERE voucher_id = $1 FOR UPDATE', [voucherId]);
+    await drain.buy(voucherId, purchases(1, nextVoucher * 100));
+    expect(await drain.consumer.runOnce(0)).toMatchObject({ deferred: 1 });
+    return voucherId;
+  }
+});
+
 describe('a batch in hand while the fence is raised', () => {
   it('is stored under the new number where its entries still stand in the stream', async () => {
     const voucherId = await ordersInHand(3, drain.consumer);

@@ -19,7 +19,7 @@ const MOST_CLOSED_ANSWERS = 200;
 const AT_ONCE = 200;
 
 /**
- * Orders that were in hand while Redis lost them: read under an older epoch number, and no longer in the stream. Nobody else knows them, so each must
+ * Orders that were in hand, or left pending by this process, while Redis lost them: read under an older epoch number, and no longer in the stream. Nobody else knows them, so each must
  * come to an end here: what the database knows is settled; the others go back through the register under the same id (mark and unit taken if free, entry
  * appended), or, where that is impossible, are rejected (LOST_RIGHT). While the register is closed they wait, up to a limit.
  */

@@ -204,6 +204,7 @@ export class PartitionConsumer {
       const outcome = await this.storer.store(this.batch, counts);
       if (outcome.kind === 'DONE') return;
       this.input.epochNumber = outcome.epochNumber;
+      this.batch.orders.push(...this.intake.recall(outcome.epochNumber));
       await this.lost.sort(this.batch, outcome.epochNumber);
     }
     throw new Error(`the epoch number of partition ${this.options.partition} keeps changing`);
