@@ -24,24 +24,27 @@ const FORCE_AFTER_MS = 20_000;
  */
 async function runChecks({ phases, signal, logs }) {
   const scripts = existsSync(join(projectRoot, 'eslint.config.mjs')) ? ['typecheck', 'lint'] : ['typecheck'];
-  const results = await phases.run(`Checking: npm run ${scripts.join(', npm run ')}`, (tell) => {
+  const results = await phases.run(`Checking: npm run ${scripts.join(', npm run ')}`, async (tell) => {
+    const all = await Promise.all(scripts.map((script) => runCheck(script, { signal, logs })));
     tell(`Checked: ${scripts.join(', ')}`);
-    return Promise.all(
-      scripts.map(async (script) => {
-        const logFile = join(logs, `${script}.log`);
-        rmSync(logFile, { force: true });
-        return {
-          script,
-          ...(await runCommand('npm', ['run', '--silent', script], { cwd: projectRoot, logFile, signal })),
-        };
-      }),
-    );
+    return all;
   });
   const failures = results.filter(({ code }) => code !== 0);
   for (const { script, code, tail } of failures) {
     process.stdout.write(`${tail.trimEnd()}\nFAIL npm run ${script} (code ${code})\n`);
   }
   return { passed: results.length - failures.length, failed: failures.length };
+}
+
+/**
+ * @param {string} script of package.json
+ * @param {{ signal: AbortSignal, logs: string }} context
+ */
+async function runCheck(script, { signal, logs }) {
+  const logFile = join(logs, `${script}.log`);
+  rmSync(logFile, { force: true });
+  const { code, tail } = await runCommand('npm', ['run', '--silent', script], { cwd: projectRoot, logFile, signal });
+  return { script, code, tail };
 }
 
 /**
