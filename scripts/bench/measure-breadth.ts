@@ -7,6 +7,8 @@ const CONNECTIONS = 64;
 const PIECE = 10_000;
 const FIRST_BUYER = 100_000_000_000;
 const FIRST_ORDER_ID = 500_000_000_000_000_000n;
+/** More than the buyers of one sale. */
+const IDS_PER_VOUCHER = 100_000_000n;
 const DRAFT = 'bench:marks';
 
 /** Sales whose purchases are measured again and again. */
@@ -27,11 +29,12 @@ export async function prepareVouchers(stage: Stage, vouchers: number, units: num
 export async function prepareBuyers(stage: Stage, buyers: number, units: number): Promise<PreparedSales> {
   const { redis, sql } = stage;
   const voucherId = await openSale(stage, buyers + units);
+  const firstOrderId = FIRST_ORDER_ID + BigInt(voucherId) * IDS_PER_VOUCHER;
   await redis.unlink(DRAFT);
   for (let first = 0; first < buyers; first += PIECE) {
     const marks: string[] = [];
     for (let n = first; n < Math.min(first + PIECE, buyers); n += 1)
-      marks.push(String(FIRST_BUYER + n), String(FIRST_ORDER_ID + BigInt(n)));
+      marks.push(String(FIRST_BUYER + n), String(firstOrderId + BigInt(n)));
     await redis.hset(DRAFT, ...marks);
   }
   // Both stores show them in the same moment: a periodic check must not find them in one alone.
@@ -39,7 +42,7 @@ export async function prepareBuyers(stage: Stage, buyers: number, units: number)
   await sql.query(
     `INSERT INTO tb_voucher_order (id, user_id, voucher_id)
      SELECT $2::bigint + n, $3::bigint + n, $1::bigint FROM generate_series(0, $4::bigint - 1) n`,
-    [voucherId, String(FIRST_ORDER_ID), FIRST_BUYER, buyers],
+    [voucherId, String(firstOrderId), FIRST_BUYER, buyers],
   );
   await sql.query('UPDATE tb_seckill_voucher SET stock = stock - $2 WHERE voucher_id = $1', [voucherId, buyers]);
   await redis

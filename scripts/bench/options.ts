@@ -66,6 +66,7 @@ export const USAGE = `npm run bench -- [--smoke] [--rounds N] [--only R1,R3]
   Exit code 0: every ratio was measured, 1: a bound is missed, 2: it could not run.
   --smoke       tiny sizes: shows that everything works; the figures mean nothing (always exit code 0 when it worked)
   --rounds N    how often A and B take turns (default 5, with --smoke 1)
+  --scale F     F times the full sizes (default 1): 0.1 for a slow or busy machine
   --only LIST   some of ${Object.keys(RATIOS).join(', ')}
   --profile     instead: how the API process spends its microseconds, from a CPU profile; written to docs/performance.md with --publish
   --json FILE   writes the figures there instead of bench/results
@@ -73,6 +74,8 @@ export const USAGE = `npm run bench -- [--smoke] [--rounds N] [--only R1,R3]
 `;
 
 const MAX_ROUNDS = 99;
+const MAX_SCALE = 100;
+const LEAST_COUNT = 50;
 
 /** Reads the command line; names every fault at once. */
 export function parseBenchOptions(args: readonly string[]): ParsedOptions {
@@ -84,6 +87,7 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
         smoke: { type: 'boolean', default: false },
         rounds: { type: 'string' },
         only: { type: 'string' },
+        scale: { type: 'string' },
         json: { type: 'string' },
         publish: { type: 'boolean' },
         profile: { type: 'boolean', default: false },
@@ -102,15 +106,39 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
   const asked = values.only?.split(',') ?? all;
   for (const name of asked)
     if (!all.includes(name as RatioName)) problems.push(`--only names "${name}"; known are ${all.join(', ')}`);
+  const scale = Number(values.scale ?? 1);
+  if (!(scale > 0 && scale <= MAX_SCALE))
+    problems.push(`--scale is "${values.scale}"; allowed is a number up to ${MAX_SCALE}`);
   if (problems.length > 0) return { kind: 'BAD', problems };
   const options: BenchOptions = {
     smoke: values.smoke,
     rounds,
     only: new Set(asked as RatioName[]),
-    sizes: values.smoke ? SMOKE : FULL,
+    sizes: scaled(values.smoke ? SMOKE : FULL, scale),
     jsonFile: values.json,
     profile: values.profile,
     publish: values.publish ?? (!values.smoke && !values.profile && values.only === undefined),
   };
   return { kind: 'RUN', options };
+}
+
+/** Every count F times as large; how many vouchers stand beside each other stays. */
+function scaled(sizes: BenchSizes, scale: number): BenchSizes {
+  const times = (count: number): number => Math.max(LEAST_COUNT, Math.round(count * scale));
+  const { peerPurchases } = sizes;
+  return {
+    ...sizes,
+    purchases: times(sizes.purchases),
+    bareRequests: times(sizes.bareRequests),
+    scriptCalls: times(sizes.scriptCalls),
+    refusals: times(sizes.refusals),
+    queuedOrders: times(sizes.queuedOrders),
+    peerPurchases: {
+      databaseOnly: times(peerPurchases.databaseOnly),
+      bullmq: times(peerPurchases.bullmq),
+      sourcePipeline: times(peerPurchases.sourcePipeline),
+    },
+    openSeconds: Math.max(0.5, sizes.openSeconds * scale),
+    manyBuyers: times(sizes.manyBuyers),
+  };
 }

@@ -62,6 +62,12 @@ export const RATIOS = {
     bound: 4,
     aim: 2.5,
   },
+  H1: {
+    title: 'CPU of the API process per purchase over hmdp’s route / over ours',
+    direction: 'most',
+    bound: 1.15,
+    aim: 1.15,
+  },
 } as const satisfies Record<string, RatioRule>;
 
 export type RatioName = keyof typeof RATIOS;

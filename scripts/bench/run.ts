@@ -5,6 +5,7 @@ import { measureDurability } from './measure-durability.js';
 import { type PreparedSales, prepareBuyers, prepareVouchers } from './measure-breadth.js';
 import { halfOf, measureBareAtRate, measureGoodput, measureWholeAtRate } from './measure-latency.js';
 import { measureAcceptance, measureBare, measurePeer, measureSoldOut, measureWhole } from './measure-purchases.js';
+import { measureHmdp } from './measure-hmdp.js';
 import { measureScript } from './measure-script.js';
 import type { RatioName, RatioRow } from './ratios.js';
 import type { Stage } from './stage.js';
@@ -44,6 +45,7 @@ export class BenchRun {
       if (this.wants('R7')) await this.durability();
       if (this.wants('R8', 'R9')) await this.latency();
       if (this.wants('R10')) await this.overload();
+      if (this.wants('H1')) await this.hmdp();
     }
     if (this.wants('R11')) await this.breadth();
     return { figures: this.figures, rows: [...this.ratios.values()] };
@@ -158,6 +160,14 @@ export class BenchRun {
     const peak = await this.take('goodput, 128 connections', () => measureGoodput(stage, 128, purchases));
     const over = await this.take('goodput, 1,280 connections', () => measureGoodput(stage, 1_280, purchases));
     this.ratio('R10', '', perSecond(over) / perSecond(peak));
+  }
+
+  private async hmdp(): Promise<void> {
+    const { stage, options } = this;
+    const { purchases } = options.sizes;
+    const ours = await this.take('acceptance, beside hmdp’s route', () => measureAcceptance(stage, 64, purchases));
+    const theirs = await this.take('acceptance over hmdp’s route', () => measureHmdp(stage, purchases));
+    this.ratio('H1', '', cpu(theirs, 'api') / cpu(ours, 'api'));
   }
 
   /** Prepared once: what is compared stands side by side, and takes turns. */

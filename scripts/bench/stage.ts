@@ -143,6 +143,7 @@ export class Stage {
       env: {
         LOG_LEVEL: 'warn',
         CONSUMER_ENABLED: 'false',
+        HMDP_COMPAT: 'true',
         ADMISSION_DURABILITY: 'local',
         ...(this.isProfiled ? { NODE_OPTIONS: `--import ${PROFILER}`, PROFILE_FILE: this.profileFile } : {}),
       },
