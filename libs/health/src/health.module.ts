@@ -3,6 +3,7 @@ import { DatabaseModule } from '#database';
 import { RedisModule } from '#redis';
 import { SaleRegisterModule } from '#sale-register';
 import { StreamConsumerModule } from '#stream-consumer';
+import { DurabilityWatch } from './durability-watch.js';
 import { HealthController, READY_QUESTION, type ReadyQuestion } from './health.controller.js';
 import { MetricsController } from './metrics.controller.js';
 import { OrdersHealth } from './orders-health.js';
@@ -11,7 +12,7 @@ import { StreamSampler } from './stream-sampler.js';
 import { StreamController } from './stream.controller.js';
 
 const ROOMS = [RedisModule, DatabaseModule, SaleRegisterModule, StreamConsumerModule];
-const PROVIDERS = [StreamSampler, OrdersHealth, PurchasesHealth];
+const PROVIDERS = [DurabilityWatch, StreamSampler, OrdersHealth, PurchasesHealth];
 
 /** Health and metrics of a process. */
 @Module({})
