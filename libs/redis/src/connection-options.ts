@@ -80,7 +80,11 @@ export function singleNode(
   return { url: url.replace(/^rediss:/, 'redis:'), options: { ...options, ...encryption(settings, true) } };
 }
 
-/** The same policy for the primary that sentinels name. A frozen sentinel is left for the next one, a switch of the primary is followed at once. */
+/**
+ * The same policy for the primary that sentinels name. A frozen sentinel is left for the next one. A switch of the primary is
+ * noticed by the socket's timeout, READONLY, or because sentinels cut a demoted server's clients. The driver's own detector of switches is not used: one
+ * that is heard while a connection is being opened ends that connection for good.
+ */
 export function sentinelOptions(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): RedisOptions {
   const { sentinel } = settings;
   if (sentinel === undefined) throw new TypeError('no sentinels are given');
@@ -96,9 +100,7 @@ export function sentinelOptions(settings: RedisSettings, name: string, timeouts:
       : { sentinelUsername: sentinel.credentials.username, sentinelPassword: sentinel.credentials.password }),
     ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
     sentinelRetryStrategy: (attempt) => reconnectDelayMs(attempt),
-    sentinelReconnectStrategy: (attempt) => reconnectDelayMs(attempt),
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    failoverDetector: true,
   };
 }
 
