@@ -218,6 +218,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     const report = await this.rebuilds.rebuildPartition(partition, { signal, onlyIfFree: true });
     switch (report?.outcome) {
       case 'OPENED':
+      case 'NOT_NEEDED':
         this.note(partition, 'OPEN');
         // Ended sales, and vouchers stored while we worked: the partition sells meanwhile.
         this.begin(`what partition ${partition} still lacks`, async (late) => {

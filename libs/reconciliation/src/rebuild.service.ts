@@ -27,7 +27,7 @@ export interface RebuildOptions {
   readonly signal?: AbortSignal;
   /** Who asked, for the ledger. */
   readonly actor?: string;
-  /** Answers undefined where another process holds the lock on this work, instead of overtaking it. */
+  /** For who saw it closed: undefined where another process holds the lock on this work; a partition that is open by now is left alone. */
   readonly onlyIfFree?: boolean;
 }
 
@@ -111,6 +111,7 @@ export class RebuildService {
   private async partition(partition: number, tally: RebuildTally, options: RebuildOptions): Promise<RebuildOutcome> {
     const state = await this.epochs.state(partition);
     if (state.kind === 'NO_HISTORY' || state.kind === 'NO_RIGHT') return 'NO_HISTORY';
+    if (state.kind === 'OPEN' && options.onlyIfFree === true) return 'NOT_NEEDED';
     const token = newToken();
     const begun = await this.epochs.begin(partition, token, state.value);
     if (begun.kind === 'CHANGED') return 'LOST';

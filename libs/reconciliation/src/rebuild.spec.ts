@@ -55,6 +55,18 @@ describe('Redis that lost everything', () => {
     await agree();
   });
 
+  it('stays open where another process opened it since it was seen closed', async () => {
+    await room.onSale({ [V]: 5 });
+    await room.redis.flushall();
+    await room.rebuilds.rebuildPartition(0);
+    const epoch = await room.epochs.state(0);
+    const epochNumber = await room.orders.epochNumber(0);
+    const late = await room.rebuilds.rebuildPartition(0, { onlyIfFree: true });
+    expect(late).toMatchObject({ outcome: 'NOT_NEEDED', vouchers: 0 });
+    expect(await room.epochs.state(0)).toEqual(epoch);
+    expect(await room.orders.epochNumber(0)).toBe(epochNumber);
+  });
+
   it('never stores a batch that was read before the loss; its orders go back through the register, or are rejected', async () => {
     await room.onSale({ [V]: 3 });
     const held = purchases(3);

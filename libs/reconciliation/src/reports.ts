@@ -12,7 +12,7 @@ export type RebuildOutcome =
   | 'UNKNOWN_VOUCHER'
   /** The server cannot name its data history, or the user may not ask for it. */
   | 'NO_HISTORY'
-  /** The register's sale was sound: nothing was done. */
+  /** The register's sale was sound, or the partition open again: nothing was done. */
   | 'NOT_NEEDED'
   /** Differences came up again after each repair; the sales stay closed. */
   | 'UNSETTLED';
