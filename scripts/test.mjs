@@ -24,6 +24,7 @@ const FORCE_AFTER_MS = 20_000;
  */
 async function runChecks({ phases, signal, logs }) {
   const scripts = existsSync(join(projectRoot, 'eslint.config.mjs')) ? ['typecheck', 'lint'] : ['typecheck'];
+  /** @type {{ script: string, code: number, tail: string }[]} */
   const results = await phases.run(`Checking: npm run ${scripts.join(', npm run ')}`, async (tell) => {
     const all = await Promise.all(scripts.map((script) => runCheck(script, { signal, logs })));
     tell(`Checked: ${scripts.join(', ')}`);
