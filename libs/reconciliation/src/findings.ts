@@ -117,6 +117,16 @@ export function findingKey(finding: Finding): string {
   }
 }
 
+/**
+ * True where a single script is not enough, because something that no reading shows may contradict it: a batch in a consumer's hand may still hold
+ * the units that the stock seems to lack, and an entry that was read may be gone with its data, and its unit given to somebody else, although the
+ * epoch is the same again. A rebuild raises the fence first and works under a token of its own. docs/protocol.md has both traces.
+ */
+export function needsFence(finding: Finding): finding is Extract<Finding, { kind: 'COUNTER_DRIFT' | 'MARK_LOST' }> {
+  if (finding.kind === 'COUNTER_DRIFT') return finding.missing > 0;
+  return finding.kind === 'MARK_LOST' && finding.source === 'ENTRY';
+}
+
 /** What the difference means and what a repair does about it, in words for an operator. */
 export function explainFinding(finding: Finding): { readonly meaning: string; readonly repair: string } {
   switch (finding.kind) {
@@ -159,7 +169,7 @@ export function explainFinding(finding: Finding): { readonly meaning: string; re
         repair:
           finding.missing < 0
             ? `lowers the stock by ${-finding.missing}`
-            : `raises the stock by ${finding.missing}, once a second look finds the same and nothing else`,
+            : `rebuilds the voucher, once a second look finds the same ${finding.missing} missing and nothing else`,
       };
     case 'UNITS_DIFFER':
       return {

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
 import { EpochRegister, OrderLog, RebuildRegister } from '#sale-register';
 import { StockChangeService, VoucherReader, type SaleRecord, type SaleWindow } from '#vouchers';
-import { FINDING_KINDS, findingKey, type Finding } from './findings.js';
+import { FINDING_KINDS, findingKey, needsFence, type Finding } from './findings.js';
 import { driftFindings, lastRun, repairs } from './metrics.js';
 import { RebuildService } from './rebuild.service.js';
 import { RecordReader } from './record.reader.js';
@@ -255,16 +255,6 @@ export class ReconciliationService {
       }
     }
   }
-}
-
-/**
- * True where a single script is not enough, because something that no reading shows may contradict it: a batch in a consumer's hand may still hold
- * the units that the stock seems to lack, and an entry that was read may be gone with its data, and its unit given to somebody else, although the
- * epoch is the same again. A rebuild raises the fence first and works under a token of its own. docs/protocol.md has both traces.
- */
-function needsFence(finding: Finding): finding is Extract<Finding, { kind: 'COUNTER_DRIFT' | 'MARK_LOST' }> {
-  if (finding.kind === 'COUNTER_DRIFT') return finding.missing > 0;
-  return finding.kind === 'MARK_LOST' && finding.source === 'ENTRY';
 }
 
 /** The vouchers with so many wanting buyers that one rebuild is less work, and less time for the sale, than that many repairs. */
