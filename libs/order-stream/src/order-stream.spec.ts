@@ -103,6 +103,15 @@ describe('entry ids', () => {
     expect(entryTimeMs('1700000000123-4')).toBe(1_700_000_000_123);
   });
 
+  it('is the id of an entry exactly where both its numbers fit in 64 bits', () => {
+    const near = fc.bigInt({ min: 2n ** 64n - 3n, max: 2n ** 64n + 3n });
+    const number = fc.oneof(near, fc.bigInt({ min: 0n, max: 2n ** 70n }));
+    fc.assert(
+      fc.property(number, number, (ms, sequence) => {
+        expect(isEntryId(`${ms}-${sequence}`)).toBe(ms < 2n ** 64n && sequence < 2n ** 64n);
+      }),
+    );
+  });
   it.each(['', '5', '5-', '-5', 'a-b', '5-07', '05-7', '5-7-9', '18446744073709551616-0', '$', '>'])(
     'are not "%s"',
     (text) => {

@@ -71,7 +71,12 @@ export class BatchStorer {
       const outcome = await this.orders.createOrders({
         partition,
         epochNumber: batch.epochNumber,
-        orders: group.map(({ entryId, order }) => ({ ...order, acceptedAtMs: entryTimeMs(entryId) })),
+        orders: group.map(({ entryId, order: { orderId, userId, voucherId } }) => ({
+          orderId,
+          userId,
+          voucherId,
+          acceptedAtMs: entryTimeMs(entryId),
+        })),
       });
       this.groupSize = nextGroupSize(this.groupSize, true, batchSize);
       return outcome;
