@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cpus } from 'node:os';
 import { projectRoot } from './setup/project-root.mjs';
+import { randomWalk, summary } from '../test/faults/random-walk.js';
 import { table, writeBetweenMarkers } from '../test/faults/report.js';
 import { type Result, Runner } from '../test/faults/runner.js';
 import { scenarios } from '../test/faults/scenarios/index.js';
@@ -11,7 +12,8 @@ const HELP = `npm run test:faults -- [options]
   Runs every fault scenario against real processes and checks what both stores hold afterwards.
   --only F5,F15     these scenarios only
   --seed N          every choice comes from it; printed at each run
-  --minutes M       the random walk over all scenarios, for so long
+  --minutes M       only the random walk over all kinds of harm, for so long
+  --round K         only this round of the walk
   --times N         each scenario so many times, with seeds N apart
   --root DIR        the product under test (its package.json and dist); this project where not given
   --no-page         leaves docs/reliability.md as it is`;
@@ -21,6 +23,7 @@ interface Options {
   readonly seed: number;
   readonly times: number;
   readonly minutes: number | undefined;
+  readonly round: number | undefined;
   readonly root: string;
   readonly page: boolean;
 }
@@ -31,6 +34,7 @@ function readOptions(): Options | undefined {
       only: { type: 'string' },
       seed: { type: 'string' },
       minutes: { type: 'string' },
+      round: { type: 'string' },
       times: { type: 'string' },
       root: { type: 'string' },
       'no-page': { type: 'boolean' },
@@ -41,13 +45,15 @@ function readOptions(): Options | undefined {
   const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
   const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
   const times = values.times === undefined ? 1 : Number(values.times);
-  if (![seed, times, minutes ?? 1].every((number) => Number.isFinite(number) && number >= 0))
-    throw new Error('--seed, --minutes and --times are numbers');
+  const round = values.round === undefined ? undefined : Number(values.round);
+  if (![seed, times, minutes ?? 1, round ?? 1].every((number) => Number.isFinite(number) && number >= 0))
+    throw new Error('--seed, --minutes, --round and --times are numbers');
   return {
     only: values.only?.split(','),
     seed,
     times,
     minutes,
+    round,
     root: values.root ?? projectRoot,
     page: values['no-page'] !== true,
   };
@@ -72,10 +78,23 @@ async function main(): Promise<number> {
     say(HELP);
     return 0;
   }
+  say(`seed ${options.seed}`);
+  const results = [...(await runScenarios(options)), ...(await walk(options))];
+  say(`\n${table(results)}`);
+  const broken = results.filter((result) => result.broken.length > 0);
+  if (isWhole(options) && options.page) writePage(options, results);
+  say(`\n${results.length - broken.length} hold or are skipped, ${broken.length} broken; seed ${options.seed}`);
+  return broken.length === 0 ? 0 : 1;
+}
+
+const walksOnly = ({ minutes, round }: Options): boolean => minutes !== undefined || round !== undefined;
+const isWhole = (options: Options): boolean => options.only === undefined && !walksOnly(options);
+
+async function runScenarios(options: Options): Promise<Result[]> {
   const { seed, only, root, times } = options;
-  say(`seed ${seed}`);
+  if (walksOnly(options)) return [];
   const chosen = scenarios.filter(({ id }) => only === undefined || only.includes(id));
-  if (chosen.length === 0) throw new Error(`no scenario of ${only?.join(',')}`);
+  if (chosen.length === 0 && only?.includes('F43') !== true) throw new Error(`no scenario of ${only?.join(',')}`);
   const results: Result[] = [];
   for (let time = 0; time < times; time += 1) {
     const runner = new Runner({ root, seed: seed + time, log: say });
@@ -89,14 +108,26 @@ async function main(): Promise<number> {
       await runner.close();
     }
   }
-  say(`\n${table(results)}`);
-  const broken = results.filter((result) => result.broken.length > 0);
-  if (only === undefined && options.page) {
-    const facts = `Run of ${new Date().toISOString().slice(0, 10)}, seed ${seed}, ${cpus().length} cores, Node ${process.version}.`;
-    writeBetweenMarkers(join(root, 'docs/reliability.md'), 'faults', `${facts}\n\n${table(results)}`);
-  }
-  say(`\n${results.length - broken.length} hold or are skipped, ${broken.length} broken; seed ${seed}`);
-  return broken.length === 0 ? 0 : 1;
+  return results;
+}
+
+async function walk(options: Options): Promise<Result[]> {
+  const { seed, root, minutes = 1, round, only } = options;
+  if (only !== undefined && !only.includes('F43')) return [];
+  const rounds = await randomWalk({
+    root,
+    seed,
+    minutes,
+    log: say,
+    tell,
+    ...(round === undefined ? {} : { onlyRound: round }),
+  });
+  return [summary(rounds, minutes)];
+}
+
+function writePage({ root, seed }: Options, results: readonly Result[]): void {
+  const facts = `Run of ${new Date().toISOString().slice(0, 10)}, seed ${seed}, ${cpus().length} cores, Node ${process.version}.`;
+  writeBetweenMarkers(join(root, 'docs/reliability.md'), 'faults', `${facts}\n\n${table(results)}`);
 }
 
 main().then(

@@ -106,6 +106,7 @@ export class World {
       await this.postgres.down('SIGQUIT');
       await this.postgres.up();
     }
+    if (this.needs.replica === true && this.replica === undefined) await this.addReplica();
     for (const { node } of this.nodes) if (!node.isRunning) node.up();
   }
 
