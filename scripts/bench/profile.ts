@@ -45,7 +45,9 @@ const NATIVE = 'native code: HTTP parser, event loop, reading sockets';
 const WRITE = 'native code: writing to sockets';
 const SOCKET_WRITE = /^write(v|Latin1String|Utf8String|Buffer|AsciiString)$/;
 const OTHER = 'other';
-const IDLE = new Set(['(idle)']);
+const IDLE = '(idle)';
+/** The profiler's own start and end. */
+const PROFILER = 'node:inspector';
 
 /** The shares of the time that was not idle, largest first. */
 export function shares(profile: CpuProfile): { readonly part: string; readonly share: number }[] {
@@ -62,7 +64,7 @@ export function shares(profile: CpuProfile): { readonly part: string; readonly s
   return [...time].map(([part, us]) => ({ part, share: us / whole })).sort((a, b) => b.share - a.share);
 }
 
-/** Each node's part; built-in functions without a file count for who called them. Idle nodes have none. */
+/** Each node's part; built-in functions without a file count for who called them. Idle nodes have none, nor has the profiler. */
 function partsByNode({ nodes }: CpuProfile): Map<number, string> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const parts = new Map<number, string>();
@@ -70,12 +72,14 @@ function partsByNode({ nodes }: CpuProfile): Map<number, string> {
     const node = byId.get(id);
     if (node === undefined) return;
     const { functionName, url } = node.callFrame;
+    if (functionName === IDLE || url === PROFILER) return;
     const part = partOfFrame(functionName, url) ?? callersPart;
-    if (!IDLE.has(functionName)) parts.set(id, part);
+    parts.set(id, part);
     for (const child of node.children ?? []) visit(child, part);
   };
   const root = nodes[0];
-  if (root !== undefined) visit(root.id, OTHER);
+  // What is called by nothing is called by the event loop.
+  if (root !== undefined) visit(root.id, NATIVE);
   return parts;
 }
 
