@@ -93,6 +93,16 @@ export const harms: readonly Harm[] = [
     },
   },
   {
+    name: 'replica cut off',
+    target: 'replica',
+    needs: 'replica',
+    begin: ({ world }) => {
+      const { replicaLink } = world;
+      replicaLink?.blackHole();
+      return Promise.resolve(() => replicaLink?.heal());
+    },
+  },
+  {
     name: 'scripts flushed',
     target: 'scripts',
     begin: async ({ world }) => {

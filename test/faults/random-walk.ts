@@ -26,7 +26,7 @@ function round(number: number, needs: WorldNeeds): Scenario {
     async run(stage) {
       const rush = stage.rush({
         users: stage.random.between(600, 2000),
-        thinkMs: stage.random.between(50, 500),
+        thinkMs: stage.random.between(100, 1500),
         tries: stage.random.between(1, 20),
         dropShare: stage.random.pick([0, 0, 0, 0.2]),
       });

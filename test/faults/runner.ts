@@ -38,6 +38,8 @@ export interface RunOptions {
   readonly root: string;
   readonly seed: number;
   readonly log: (line: string) => void;
+  /** How long anything is awaited that should come true: 90,000 where not given. */
+  readonly patienceMs?: number;
 }
 
 const UNITS = 500;
@@ -59,7 +61,7 @@ export class Runner {
     const broken: string[] = [];
     try {
       const world = await this.worldFor(needs);
-      stage = new Stage(world, random);
+      stage = new Stage(world, random, this.options.patienceMs);
       await stage.open(units);
       await scenario.run(stage);
       const settlement = new Settlement(stage);

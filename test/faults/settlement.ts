@@ -3,8 +3,6 @@ import { Crowd, isOpen, tokenOf } from './crowd.js';
 import type { Sale, Stage } from './stage.js';
 import { until } from './waiting.js';
 
-const SETTLE_LIMIT_MS = 90_000;
-const DRAIN_LIMIT_MS = 90_000;
 /** Entries that may stay in the stream after all are finished: the trim removes what is below its bound. */
 const LEFT_ENTRIES = 10;
 const HANDLES_LIMIT = 180;
@@ -34,14 +32,15 @@ export class Settlement {
     }
   }
 
-  private async askUntilFinal(sale: Sale, users: readonly string[]): Promise<void> {
+  /** Each user asks until he is answered for good, or patience ends. */
+  async askUntilFinal(sale: Sale, users: readonly string[]): Promise<void> {
     const crowd = new Crowd(
       {
         voucherId: sale.voucherId,
         ports: this.stage.world.apis.map(({ node }) => node.port),
         users,
         inFlight: 64,
-        tries: Math.ceil(SETTLE_LIMIT_MS / 100),
+        tries: Math.ceil(this.stage.patienceMs / 100),
         tryPauseMs: 100,
       },
       this.stage.history,
@@ -55,7 +54,12 @@ export class Settlement {
     const startMs = performance.now();
     let state = '';
     try {
-      await until('all orders are stored', async () => (state = await this.unfinished()) === '', DRAIN_LIMIT_MS, 50);
+      await until(
+        'all orders are stored',
+        async () => (state = await this.unfinished()) === '',
+        this.stage.patienceMs,
+        50,
+      );
     } catch {
       this.stage.broken.push(`I2/I9 not drained within ${Math.round(performance.now() - startMs)} ms: ${state}`);
     }

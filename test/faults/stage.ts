@@ -11,8 +11,6 @@ import { pause, until } from './waiting.js';
 import { FAULT_SECRET, type LinkedNode, type World } from './world.js';
 
 const CALL_LIMIT_MS = 15_000;
-const SETTLE_LIMIT_MS = 90_000;
-const TRIGGER_LIMIT_MS = 60_000;
 const PROBE_UNITS = 1_000_000;
 const HOUR_MS = 3_600_000;
 
@@ -62,8 +60,8 @@ export class Stage {
   constructor(
     readonly world: World,
     readonly random: Random,
-    /** The share of a long outage's full length that this run takes. */
-    private readonly outageShare = 1,
+    /** How long is waited for what should come true. */
+    readonly patienceMs = 90_000,
   ) {
     this.reader = new StoreReader(() => world.redis, world.postgres);
   }
@@ -180,8 +178,8 @@ export class Stage {
     const { voucherId } = this.sale;
     const accepted = (call: Call) => call.knowledge === 'ACCEPTED' && call.voucherId === voucherId;
     const soldOut = (call: Call) => call.code === 'SOLD_OUT' && call.voucherId === voucherId;
-    const moment = this.history.when(count, accepted, TRIGGER_LIMIT_MS, 'accepted purchases');
-    const end = this.history.when(1, soldOut, TRIGGER_LIMIT_MS, 'a sold out sale');
+    const moment = this.history.when(count, accepted, this.patienceMs, 'accepted purchases');
+    const end = this.history.when(1, soldOut, this.patienceMs, 'a sold out sale');
     end.catch(() => undefined);
     return Promise.race([moment, end]);
   }
@@ -200,6 +198,11 @@ export class Stage {
     }
   }
 
+  /** These buyers ask again, until each has a final answer: whoever has an order must hear of that very one. */
+  clickAgain(users: readonly string[]): Promise<void> {
+    return new Settlement(this).askUntilFinal(this.sale, users);
+  }
+
   /** Resolves when the first orders of the sale under test are stored. */
   async begunToStore(): Promise<void> {
     const { voucherId } = this.sale;
@@ -208,7 +211,7 @@ export class Stage {
 
   /** Resolves when so many further calls were answered, or not, in the way that fits. */
   heard(count: number, fits: (call: Call) => boolean, what: string): Promise<void> {
-    return this.history.when(count, fits, TRIGGER_LIMIT_MS, what);
+    return this.history.when(count, fits, this.patienceMs, what);
   }
 
   /**
@@ -231,7 +234,7 @@ export class Stage {
               if (call.knowledge !== 'ACCEPTED') throw new Error(call.code);
               return true;
             },
-            SETTLE_LIMIT_MS,
+            this.patienceMs,
             25,
           );
         } finally {
@@ -290,11 +293,6 @@ export class Stage {
   mayLoseSentUntilNow(): void {
     const lossAtMs = performance.now();
     for (const sale of this.sales) sale.expected = { ...sale.expected, lossAtMs };
-  }
-
-  /** How long an outage lasts that the list of faults gives in full. */
-  outageMs(fullMs: number): number {
-    return Math.round(fullMs * this.outageShare);
   }
 
   /** A time in which a fault lasts. */

@@ -77,6 +77,15 @@ export class StoreReader {
     };
   }
 
+  /** Who has an active order, by the record alone. */
+  async buyers(voucherId: string): Promise<string[]> {
+    const rows = await this.postgres.query<{ user_id: string }>(
+      'SELECT user_id FROM tb_voucher_order WHERE voucher_id = $1 AND status IN (1, 2, 3, 5)',
+      [voucherId],
+    );
+    return rows.map((row) => row.user_id);
+  }
+
   /** Active rows above the units, over all vouchers: must be none at any moment. */
   async oversold(): Promise<{ voucherId: string; active: number; units: number }[]> {
     const rows = await this.postgres.query<{ voucher_id: string; active: string; units: number }>(

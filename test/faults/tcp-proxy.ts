@@ -14,6 +14,9 @@ interface Pair {
   name: string;
   /** Traffic that waits for the end of a stall. */
   readonly held: (() => void)[];
+  /** Pieces that are under way late, and the end of their queue. */
+  late: number;
+  tail: Promise<void>;
   lost: boolean;
 }
 
@@ -106,7 +109,7 @@ export class TcpProxy {
       return;
     }
     const server = connect({ port: this.targetPort, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
-    const pair: Pair = { client, server, name: '', held: [], lost: false };
+    const pair: Pair = { client, server, name: '', held: [], late: 0, tail: Promise.resolve(), lost: false };
     this.pairs.add(pair);
     server.on('error', () => this.drop(pair));
     server.on('close', () => this.drop(pair));
@@ -146,8 +149,20 @@ export class TcpProxy {
   private send(pair: Pair, act: () => void): void {
     if (this.mode === 'BLACK_HOLE') pair.lost = true;
     else if (this.mode === 'STALL' || pair.held.length > 0) pair.held.push(act);
-    else if (this.delayMs > 0) setTimeout(act, this.delayMs);
+    else if (this.delayMs > 0 || pair.late > 0) this.sendLate(pair, act);
     else act();
+  }
+
+  /** Late, but in order, also when the delay ends meanwhile: TCP never lets one piece overtake another. */
+  private sendLate(pair: Pair, act: () => void): void {
+    const dueMs = performance.now() + this.delayMs;
+    pair.late += 1;
+    pair.tail = pair.tail.then(async () => {
+      const leftMs = dueMs - performance.now();
+      if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
+      pair.late -= 1;
+      act();
+    });
   }
 
   private drop(pair: Pair): void {

@@ -48,6 +48,8 @@ export class World {
   readonly apis: LinkedNode[] = [];
   readonly workers: LinkedNode[] = [];
   replica: RedisServer | undefined;
+  /** From the replica to its primary. */
+  replicaLink: TcpProxy | undefined;
 
   private constructor(
     readonly dir: string,
@@ -98,6 +100,7 @@ export class World {
       database.heal();
       node.signal('SIGCONT');
     }
+    this.replicaLink?.heal();
     for (const server of [this.redis, ...(this.replica === undefined ? [] : [this.replica])]) {
       server.thaw();
       if (!server.isRunning) await server.up();
@@ -112,7 +115,9 @@ export class World {
 
   /** A second Redis that follows the first. */
   async addReplica(): Promise<RedisServer> {
-    const args = ['--replicaof', '127.0.0.1', String(this.redis.port), ...(this.needs.redisArgs ?? [])];
+    this.replicaLink?.close();
+    this.replicaLink = await TcpProxy.open(this.redis.port);
+    const args = ['--replicaof', '127.0.0.1', String(this.replicaLink.port), ...(this.needs.redisArgs ?? [])];
     this.replica = await RedisServer.start(join(this.dir, `redis-${Date.now()}`), args);
     await this.replicaInStep();
     return this.replica;
@@ -149,6 +154,7 @@ export class World {
       redis.close();
       database.close();
     }
+    this.replicaLink?.close();
     await Promise.all([this.redis.down(), this.replica?.down(), this.postgres.down('SIGQUIT')]);
     if (this.needs.redisDiskMb !== undefined) unmountSmallDisk(join(this.dir, 'redis'));
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });

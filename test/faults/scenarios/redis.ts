@@ -255,9 +255,10 @@ export const redisScenarios: readonly Scenario[] = [
       redis.forget();
       cpSync(copy, redis.dir, { recursive: true });
       rmSync(copy, { recursive: true });
+      const buyers = await stage.reader.buyers(stage.sale.voucherId);
       await redis.up();
       stage.mayLoseSentUntilNow();
-      await stage.recovered(20_000);
+      await Promise.all([stage.clickAgain(buyers), stage.recovered(20_000)]);
       await rush.done;
     },
   },

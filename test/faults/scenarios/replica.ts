@@ -15,6 +15,8 @@ export const replicaScenarios: readonly Scenario[] = [
       const rush = stage.rush({ tries: 30, thinkMs: 200 });
       await stage.accepted(stage.random.between(30, 150));
       world.replica?.freeze();
+      // What is under way to the frozen replica is lost with the primary's machine.
+      world.replicaLink?.blackHole();
       await stage.lasts(2000);
       await world.redis.down('SIGKILL');
       world.replica?.thaw();
