@@ -19,7 +19,7 @@ afterEach(() => memories.splice(0).forEach((memory) => memory.onModuleDestroy())
 
 function remembering(sale: CheckedSale = SALE, buyers: readonly string[] = ['7']) {
   const ear = new Ear();
-  const connections = { isReady: () => true, openBlocking: () => ear, close: () => undefined };
+  const connections = { isReady: vi.fn(() => true), openBlocking: () => ear, close: () => undefined };
   const check = vi.fn((_partition: number, ids: readonly string[]) =>
     Promise.resolve({ kind: 'OPEN', history: 'a', serverMs: Date.now(), sales: ids.map(() => sale) }),
   );
@@ -34,7 +34,7 @@ function remembering(sale: CheckedSale = SALE, buyers: readonly string[] = ['7']
     { scanMarks } as unknown as SaleRegister,
   );
   memories.push(memory);
-  return { memory, ear, scanMarks };
+  return { memory, ear, scanMarks, connections };
 }
 
 it('answers nothing before it hears of changes, however often it looks', async () => {
@@ -69,4 +69,15 @@ it('keeps its filters within their bytes also while many sales are read at once'
   await vi.waitFor(() => expect(scanMarks).toHaveBeenCalled());
   await new Promise(setImmediate);
   expect(scanMarks.mock.calls.length).toBeLessThanOrEqual(most);
+});
+
+it('subscribes to nothing before its connection is ready, and does at a later refusal', async () => {
+  const { memory, ear, connections } = remembering();
+  connections.isReady.mockReturnValue(false);
+  memory.note(0, '17');
+  expect(ear.subscribe).not.toHaveBeenCalled();
+  connections.isReady.mockReturnValue(true);
+  memory.note(0, '17');
+  ear.confirm.forEach((confirm) => confirm());
+  await vi.waitFor(() => expect(memory.answer('17', '8')).toEqual({ kind: 'SOLD_OUT' }));
 });

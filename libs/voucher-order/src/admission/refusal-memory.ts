@@ -136,9 +136,12 @@ export class RefusalMemory implements OnModuleDestroy {
   }
 
   private async begin(remembered: RememberedSale): Promise<void> {
+    const listener = this.listener();
+    // A subscription that overtakes the driver's own first commands makes them fail, and the connection with them. A later refusal tries again.
+    if (!this.connections.isReady(listener)) return this.forget(remembered);
     try {
       // First the ear, then the eye: a change between the two is heard.
-      await guardRedis(this.listener().subscribe(this.checks.channelOf(remembered.partition, remembered.voucherId)));
+      await guardRedis(listener.subscribe(this.checks.channelOf(remembered.partition, remembered.voucherId)));
       remembered.listening = true;
       await this.check(remembered.partition, [remembered]);
     } catch (error) {
