@@ -129,6 +129,9 @@ function shortened(text: string): string {
   return line.length > 160 ? `${line.slice(0, 160)}...` : line;
 }
 
+// What was started is ended when this process exits.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {

@@ -185,7 +185,12 @@ export function applyPatch(text: string, { file, find, replace }: Patch): string
 /** A copy of the built product without one safeguard, in a temporary folder. */
 export function mutatedCopy(root: string, patches: readonly Patch[]): { root: string; remove: () => void } {
   const copy = mkdtempSync(join(tmpdir(), 'flash-sale-mutation-'));
-  const remove = () => rmSync(copy, { recursive: true, force: true });
+  const atExit = () => rmSync(copy, { recursive: true, force: true });
+  process.once('exit', atExit);
+  const remove = () => {
+    atExit();
+    process.removeListener('exit', atExit);
+  };
   try {
     cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
     cpSync(join(root, 'package.json'), join(copy, 'package.json'));

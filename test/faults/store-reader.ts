@@ -23,7 +23,7 @@ export interface SaleState {
   readonly redisUnits: string | null;
   /** Buyer to order id. */
   readonly marks: ReadonlyMap<string, string>;
-  /** Order ids in dead letters of this voucher. */
+  /** Orders of this voucher that were admitted, are not in the record, and lie in dead letters. */
   readonly deadLetters: readonly string[];
 }
 
@@ -63,6 +63,8 @@ export class StoreReader {
        UNION ALL SELECT order_id, user_id, 7 FROM tb_order_rejection WHERE voucher_id = $1`,
       [voucherId],
     );
+    const marked = new Set(Object.values(inRedis.marks));
+    const stored = new Set(rows.map(({ id }) => id));
     const orders = rows.map((row) => ({ id: row.id, userId: row.user_id, status: Number(row.status) }));
     return {
       partition,
@@ -73,7 +75,7 @@ export class StoreReader {
       redisStock: inRedis.stock,
       redisUnits: inRedis.units,
       marks: new Map(Object.entries(inRedis.marks)),
-      deadLetters: inRedis.deadLetters,
+      deadLetters: inRedis.deadLetters.filter((id) => marked.has(id) && !stored.has(id)),
     };
   }
 

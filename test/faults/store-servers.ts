@@ -63,12 +63,16 @@ export class RedisServer {
     return endChild(this.child, signal);
   }
 
+  signal(signal: NodeJS.Signals): void {
+    this.child?.kill(signal);
+  }
+
   freeze(): void {
-    this.child?.kill('SIGSTOP');
+    this.signal('SIGSTOP');
   }
 
   thaw(): void {
-    this.child?.kill('SIGCONT');
+    this.signal('SIGCONT');
   }
 
   /** Removes what it kept on the disk; it must be down. */
@@ -119,6 +123,10 @@ export class PostgresServer {
       logFile: join(dirname(this.dir), 'postgres.log'),
       settings: { max_connections: '200', fsync: 'off', log_min_messages: 'fatal', shared_buffers: '64MB' },
     });
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.child?.kill(signal);
   }
 
   /** SIGKILL as a crash, SIGQUIT as an immediate stop, SIGINT as a proper one. */

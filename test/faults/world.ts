@@ -57,7 +57,21 @@ export class World {
     /** The primary of this moment. */
     public redis: RedisServer,
     readonly postgres: PostgresServer,
-  ) {}
+  ) {
+    process.once('exit', this.endAtOnce);
+  }
+
+  /** Nothing may outlive this process, however it ends. */
+  private readonly endAtOnce = (): void => {
+    for (const { node } of this.nodes) node.signal('SIGKILL');
+    for (const store of [this.redis, this.replica, this.postgres]) store?.signal('SIGKILL');
+    this.removeFolder();
+  };
+
+  private removeFolder(): void {
+    if (this.needs.redisDiskMb !== undefined) unmountSmallDisk(join(this.dir, 'redis'));
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+  }
 
   static async start(root: string, needs: WorldNeeds = {}, nodes = { apis: 2, workers: 2 }): Promise<World> {
     const dir = mkdtempSync(join(tmpdir(), 'flash-sale-faults-'));
@@ -156,8 +170,8 @@ export class World {
     }
     this.replicaLink?.close();
     await Promise.all([this.redis.down(), this.replica?.down(), this.postgres.down('SIGQUIT')]);
-    if (this.needs.redisDiskMb !== undefined) unmountSmallDisk(join(this.dir, 'redis'));
-    rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+    this.removeFolder();
+    process.removeListener('exit', this.endAtOnce);
   }
 
   private async answersSql(): Promise<boolean> {
