@@ -36,7 +36,8 @@ describe('npm run bench', () => {
     expect(Object.keys(stored?.cpuUs ?? {}).sort()).toEqual(['api', 'generator', 'postgres', 'redis', 'worker']);
     expect(picture(report)).toContain('Lua + BullMQ');
 
-    const page = 'before\n<!-- bench: begin (written by npm run bench) -->\nthe figures of last time\n<!-- bench: end -->\nafter\n';
+    const page =
+      'before\n<!-- bench: begin (written by npm run bench) -->\nthe figures of last time\n<!-- bench: end -->\nafter\n';
     const written = withTables(page, report);
     expect(written).toContain(ratioTable(report).join('\n'));
     expect(written).not.toContain('the figures of last time');
