@@ -5,7 +5,7 @@
 export const importTable = {
   config: [],
   'order-stream': [],
-  http: [],
+  http: ['config'],
   redis: ['config', 'http'],
   database: ['config', 'http'],
   auth: ['config', 'http'],

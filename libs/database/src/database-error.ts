@@ -25,6 +25,16 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
+/** COMMIT was sent, and no answer came: the transaction may stand. */
+export class CommitUnknownError extends DatabaseUnavailableError {
+  readonly mayHaveHadEffect = true;
+
+  constructor(cause: DatabaseUnavailableError) {
+    super(`no answer to COMMIT: ${cause.message}`, cause.kind, cause.sqlState, { cause });
+    this.name = 'CommitUnknownError';
+  }
+}
+
 /** COMMIT was answered with ROLLBACK: an earlier statement had failed, and nothing of the transaction was kept. */
 export class TransactionRolledBackError extends Error {
   readonly code = 'TRANSACTION_ROLLED_BACK';

@@ -188,6 +188,26 @@ describe('trouble with the connection', () => {
     link.close();
   });
 
+  it('says that the outcome is unknown where COMMIT is not answered, and only there', async () => {
+    const link = await Link.to(home.url);
+    const database = await ready(open(link.url, { claimMinIdleMs: 1_500 }));
+    const unanswered = database.transaction(async (_manager, session) => {
+      await session.query('SELECT 1');
+      link.swallowEverything();
+    });
+    await expect(unanswered).rejects.toMatchObject({ name: 'CommitUnknownError', mayHaveHadEffect: true });
+    link.passAgain();
+    await database.whenReady(15_000);
+    const before = database.transaction(async (_manager, session) => {
+      link.swallowEverything();
+      await session.query('SELECT 1');
+    });
+    await expect(before).rejects.toMatchObject({ name: 'DatabaseUnavailableError' });
+    link.passAgain();
+    await database.onApplicationShutdown();
+    link.close();
+  });
+
   it('answers a ping late on a black-holed link, and closes in bounded time there', async () => {
     const link = await Link.to(home.url);
     const database = await ready(open(link.url));

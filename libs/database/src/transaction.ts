@@ -1,6 +1,12 @@
 import type { PoolClient } from 'pg';
 import { QueryFailedError, type EntityManager, type QueryRunner } from 'typeorm';
-import { toUnavailable, TransactionRolledBackError } from './database-error.js';
+import {
+  CommitUnknownError,
+  DatabaseUnavailableError,
+  doubtsConnection,
+  toUnavailable,
+  TransactionRolledBackError,
+} from './database-error.js';
 import { Session } from './session.js';
 
 export interface TransactionOptions {
@@ -23,7 +29,11 @@ export async function runTransaction<T>(
     markStarted(runner);
     const result = await work(runner.manager, session);
     // After an error inside the transaction COMMIT answers ROLLBACK without raising.
-    const answer = await session.execute('COMMIT');
+    const answer = await session.execute('COMMIT').catch((error: unknown) => {
+      throw error instanceof DatabaseUnavailableError && doubtsConnection(error)
+        ? new CommitUnknownError(error)
+        : error;
+    });
     if (answer.command !== 'COMMIT') throw new TransactionRolledBackError();
     return result;
   } catch (error) {

@@ -1,7 +1,17 @@
-import { Controller, Get, HttpCode, Injectable, Param, type PipeTransform, Post, Query } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  HttpCode,
+  Injectable,
+  Param,
+  type PipeTransform,
+  Post,
+  Query,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import { CurrentUser, type Identity, Roles } from '#auth';
-import { ApiProblems, IgnoreBody, invalidArgument, ProblemException } from '#http';
+import { AnswerInTimeInterceptor, ApiProblems, IgnoreBody, invalidArgument, ProblemException } from '#http';
 import {
   DeadLetterDecisionModel,
   DeadLetterPageModel,
@@ -31,6 +41,7 @@ export class LetterIdParam implements PipeTransform<unknown, DeadLetterKey> {
 @ApiTags('admin')
 @Controller('v1/admin/dead-letters')
 @Roles('admin')
+@UseInterceptors(AnswerInTimeInterceptor)
 export class DeadLettersController {
   constructor(private readonly letters: DeadLetterService) {}
 
@@ -53,7 +64,7 @@ export class DeadLettersController {
   })
   @ApiParam(LETTER_ID)
   @ApiOkResponse({ type: DeadLetterDecisionModel })
-  @ApiProblems('DEAD_LETTER_NOT_FOUND', 'DEAD_LETTER_NOT_REDRIVABLE')
+  @ApiProblems('DEAD_LETTER_NOT_FOUND', 'DEAD_LETTER_NOT_REDRIVABLE', 'OUTCOME_UNKNOWN')
   async redrive(
     @CurrentUser() caller: Identity,
     @Param('id', LetterIdParam) key: DeadLetterKey,
@@ -75,7 +86,7 @@ export class DeadLettersController {
   })
   @ApiParam(LETTER_ID)
   @ApiOkResponse({ type: DeadLetterDecisionModel })
-  @ApiProblems('DEAD_LETTER_NOT_FOUND')
+  @ApiProblems('DEAD_LETTER_NOT_FOUND', 'OUTCOME_UNKNOWN')
   async discard(
     @CurrentUser() caller: Identity,
     @Param('id', LetterIdParam) key: DeadLetterKey,

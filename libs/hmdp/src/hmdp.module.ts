@@ -13,7 +13,6 @@ import { LoginKeys } from './login-keys.js';
 import { Logins } from './logins.js';
 import { OrdinaryVoucherRepository } from './ordinary-voucher.repository.js';
 import { ShopVouchersReader } from './shop-vouchers.reader.js';
-import { TimeLimitInterceptor } from './time-limit.interceptor.js';
 import { UserController } from './user.controller.js';
 import { UserRepository } from './user.repository.js';
 import { HmdpVoucherController } from './voucher.controller.js';
@@ -30,7 +29,6 @@ import { HmdpVoucherOrderController } from './voucher-order.controller.js';
     Logins,
     OrdinaryVoucherRepository,
     ShopVouchersReader,
-    TimeLimitInterceptor,
     UserRepository,
   ],
 })

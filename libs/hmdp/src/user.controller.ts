@@ -1,20 +1,19 @@
 import { Body, Controller, Get, Header, HttpCode, Post, Query, Req, Res, UseInterceptors } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '#auth';
-import { IgnoreBody } from '#http';
+import { AnswerInTimeInterceptor, IgnoreBody } from '#http';
 import { type Envelope, fail, ok, TEXTS } from './envelope.js';
 import { HmdpRoutes } from './hmdp-route.js';
 import { LoginCodes } from './login-codes.js';
 import { Logins } from './logins.js';
 import { countLogin } from './metrics.js';
 import { isPhone } from './phone.js';
-import { TimeLimitInterceptor } from './time-limit.interceptor.js';
 import { UserRepository } from './user.repository.js';
 
 /** hmdp's login: a code by phone, then a token. */
 @HmdpRoutes()
 @Public()
-@UseInterceptors(TimeLimitInterceptor)
+@UseInterceptors(AnswerInTimeInterceptor)
 @Controller('user')
 export class UserController {
   constructor(

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Header, HttpCode, Param, Post, Req, UseInterceptors } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { CurrentUser, type Identity, Public, Roles } from '#auth';
-import { IdParam } from '#http';
+import { AnswerInTimeInterceptor, IdParam } from '#http';
 import { VoucherService } from '#vouchers';
 import { type Envelope, fail, ok, TEXTS } from './envelope.js';
 import { HmdpRoutes } from './hmdp-route.js';
@@ -9,11 +9,10 @@ import { Logins } from './logins.js';
 import { readOrdinaryVoucher, readSeckillVoucher } from './new-voucher.js';
 import { OrdinaryVoucherRepository } from './ordinary-voucher.repository.js';
 import { ShopVouchersReader } from './shop-vouchers.reader.js';
-import { TimeLimitInterceptor } from './time-limit.interceptor.js';
 
 /** hmdp's vouchers: read by anyone, made by administrators (hmdp lets anyone). */
 @HmdpRoutes()
-@UseInterceptors(TimeLimitInterceptor)
+@UseInterceptors(AnswerInTimeInterceptor)
 @Controller('voucher')
 export class HmdpVoucherController {
   constructor(

@@ -1,3 +1,4 @@
+export { AnswerInTimeInterceptor } from './answer-in-time.interceptor.js';
 export { type Language, negotiateLanguage } from './accept-language.js';
 export { ApiProblems, type ProblemResponse, problemResponses } from './api-problems.js';
 export type { CatalogueEntry } from './catalogue/catalogue-entry.js';

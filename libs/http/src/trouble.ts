@@ -21,15 +21,25 @@ const MAX_CAUSES = 8;
  * passing states of PostgreSQL are known by their own codes. Cycles of causes are harmless.
  */
 export function isTrouble(error: unknown): boolean {
+  return someCause(
+    error,
+    ({ code }) =>
+      typeof code === 'string' &&
+      (code.endsWith('UNAVAILABLE') || NETWORK_CODES.has(code) || PASSING_SQLSTATE.test(code)),
+  );
+}
+
+/** Whether what failed may have taken effect all the same: rooms say so by a member `mayHaveHadEffect` of their errors. */
+export function mayHaveHadEffect(error: unknown): boolean {
+  return someCause(error, (each) => each.mayHaveHadEffect === true);
+}
+
+function someCause(error: unknown, holds: (cause: Record<string, unknown>) => boolean): boolean {
   let current: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && typeof current === 'object' && current !== null; depth += 1) {
-    const { code, cause, driverError } = current as Record<string, unknown>;
-    if (
-      typeof code === 'string' &&
-      (code.endsWith('UNAVAILABLE') || NETWORK_CODES.has(code) || PASSING_SQLSTATE.test(code))
-    )
-      return true;
-    current = cause ?? driverError;
+    const each = current as Record<string, unknown>;
+    if (holds(each)) return true;
+    current = each.cause ?? each.driverError;
   }
   return false;
 }

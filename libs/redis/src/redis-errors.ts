@@ -57,7 +57,8 @@ export function classifyRedisError(error: unknown): RedisErrorClass {
   // A word from inside a script (Redis 7 names the place) says nothing about what the script did before.
   const inScript = message.includes('on @user_script:');
   const refusing = REFUSING_STATES.has(state);
-  return { sent: true, refused: refusing && !inScript, passing: refusing, state };
+  // A key of another type is met before anything is written; the register's callers treat it as passing.
+  return { sent: true, refused: (refusing || state === 'WRONGTYPE') && !inScript, passing: refusing, state };
 }
 
 /** Redis cannot do the call now: no connection, no answer in time, or a server state that passes. */
@@ -70,6 +71,11 @@ export class RedisUnavailableError extends Error {
   ) {
     super(`Redis is unavailable (${kind.state ?? (kind.sent ? 'no answer' : 'not connected')})`, { cause });
     this.name = 'RedisUnavailableError';
+  }
+
+  /** The server may have done what was asked. */
+  get mayHaveHadEffect(): boolean {
+    return this.kind.sent && !this.kind.refused;
   }
 }
 

@@ -74,7 +74,7 @@ describe('errors', () => {
       "ERR The user executing the script can't run this command or subcommand",
       { sent: true, refused: false, passing: true, state: 'NOPERM' },
     ],
-    ['WRONGTYPE Operation against a key', { sent: true, refused: false, passing: false, state: 'WRONGTYPE' }],
+    ['WRONGTYPE Operation against a key', { sent: true, refused: true, passing: false, state: 'WRONGTYPE' }],
     ['ERR wrong number of arguments', { sent: true, refused: false, passing: false, state: 'ERR' }],
     ['something else', { sent: true, refused: false, passing: false }],
   ])('sorts "%s"', (message, expected) => expect(classifyRedisError(new Error(message))).toEqual(expected));

@@ -1,8 +1,20 @@
-import { Body, Controller, Get, Headers, HttpCode, Param, Patch, Post, Query, Res } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Query,
+  Res,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiCreatedResponse, ApiHeader, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { CurrentUser, Public, Roles, type Identity } from '#auth';
-import { ApiProblems, IdParam, ProblemException } from '#http';
+import { AnswerInTimeInterceptor, ApiProblems, IdParam, ProblemException } from '#http';
 import { IDEMPOTENCY_KEY_LIFE_HOURS, IDEMPOTENCY_KEY_MAX_LENGTH, namedCall } from './idempotency-key.repository.js';
 import { StockChangeService } from './stock-change.service.js';
 import { ChangeStockDto, CreateVoucherDto, ListVouchersQuery, newVoucher } from './voucher.dto.js';
@@ -31,10 +43,12 @@ const WRITE_PROBLEMS = [
   'IDEMPOTENCY_KEY_IN_USE',
   'IDEMPOTENCY_KEY_REUSED',
   'UNAVAILABLE',
+  'OUTCOME_UNKNOWN',
 ] as const;
 
 /** Vouchers: made and restocked by administrators, read by anyone. */
 @ApiTags('vouchers')
+@UseInterceptors(AnswerInTimeInterceptor)
 @Controller('v1/vouchers')
 export class VoucherController {
   constructor(

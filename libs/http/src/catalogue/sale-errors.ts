@@ -117,12 +117,13 @@ export const SALE_ERRORS = {
     status: 503,
     title: { en: 'Outcome unknown', zh: '结果未知' },
     detail: {
-      en: 'The purchase was sent but not confirmed in time; candidateOrderId may exist. Repeat it to learn the truth.',
-      zh: '下单结果未知,请重试以确认。',
+      en: 'The call was sent but not confirmed in time: it may have taken effect. Repeat it to learn the truth.',
+      zh: '请求结果未知,请重试以确认。',
     },
-    cause: 'The register did not answer, or did not confirm its answer as durable, before the deadline.',
+    cause: 'A store did not answer, or did not confirm its answer as durable, before the deadline.',
     remedy:
-      'Repeat the purchase. If the order exists the answer names it (DUPLICATE_ORDER with orderId); a second one is impossible.',
+      'Repeat a purchase: candidateOrderId may exist, and if it does the answer names it (DUPLICATE_ORDER with orderId); a second one is impossible. ' +
+      'Repeat other calls with the same Idempotency-Key: they have one effect.',
     retryAfterSeconds: 1,
     example: { candidateOrderId: '663519240192000001' },
   },
