@@ -40,6 +40,11 @@ export class Intake {
     return this.held.size;
   }
 
+  /** Whether orders were left pending and are not known to be through. */
+  get hasLeft(): boolean {
+    return this.leftOrders.size > 0;
+  }
+
   /** The entry is through, and no longer in hand. */
   settled(entryId: string): void {
     this.held.delete(entryId);

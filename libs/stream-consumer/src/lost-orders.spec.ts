@@ -129,6 +129,15 @@ describe('an order left for a locked voucher while Redis loses its data', () => 
     expect([...(await drain.reader.findByIds(ids())).keys()]).toEqual([ids()[0]]);
   });
 
+  it('goes back through the register although nobody buys any more', async () => {
+    const voucherId = await lockedOrder();
+    await redisLosesAll(voucherId, 5);
+    await drain.sql.query('ROLLBACK');
+    for (let pass = 0; pass < 3; pass += 1) await drain.consumer.runOnce(0);
+    expect(await drain.facts(voucherId)).toEqual({ rows: 1, rejected: 0, databaseStock: 4, unitsLeft: 4, marks: 1 });
+    expect([...(await drain.reader.findByIds(ids())).keys()]).toEqual([ids()[0]]);
+  });
+
   it('stays pending and is stored once where only the fence was raised', async () => {
     const voucherId = await lockedOrder();
     await drain.orders.raiseEpochNumber(0);

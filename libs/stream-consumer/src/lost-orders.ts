@@ -13,8 +13,11 @@ interface LostOrder {
   closed: number;
 }
 
-/** How often a closed register is asked before an order is given up: with growing pauses a little more than five minutes. */
-const MOST_CLOSED_ANSWERS = 200;
+/**
+ * How often a closed register is asked before an order is given up: with growing pauses about half an hour, far longer than the rebuild of ten
+ * million marks.
+ */
+const MOST_CLOSED_ANSWERS = 1_200;
 /** Orders looked after in one turn. */
 const AT_ONCE = 200;
 

@@ -181,6 +181,7 @@ export class PartitionConsumer {
     } else {
       await this.settle(counts, !wait);
     }
+    if (source === 'CLAIM' && !this.input.plan.isSweeping && this.intake.hasLeft) await this.recallLost();
     return source;
   }
 
@@ -208,6 +209,15 @@ export class PartitionConsumer {
       await this.lost.sort(this.batch, outcome.epochNumber);
     }
     throw new Error(`the epoch number of partition ${this.options.partition} keeps changing`);
+  }
+
+  /** Once a sweep: left orders may be lost with Redis, and no other order come by whose batch would tell. */
+  private async recallLost(): Promise<void> {
+    const epochNumber = await this.input.readEpochNumber();
+    const recalled = this.intake.recall(epochNumber);
+    if (recalled.length === 0) return;
+    this.batch.orders.push(...recalled);
+    await this.lost.sort(this.batch, epochNumber);
   }
 
   /** Where every locked voucher is to wait, reading on through the left orders would find none to try. */

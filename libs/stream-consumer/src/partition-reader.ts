@@ -82,6 +82,11 @@ export class PartitionReader {
     }
   }
 
+  /** The epoch number that holds now; later reads go under it. @throws DatabaseUnavailableError */
+  async readEpochNumber(): Promise<number> {
+    return (this.epochNumber = await this.faces.orders.epochNumber(this.options.partition));
+  }
+
   /** After `close`: the beginning of the own pending list, over the command connection. For entries that a reply handed out which was cut off. */
   async readLeft(): Promise<ReadResult> {
     const { connections, orders } = this.faces;
