@@ -4,7 +4,7 @@ export interface RedisErrorClass {
   readonly sent: boolean;
   /** True: the call certainly had no effect (never sent, or refused by the server at its start). */
   readonly refused: boolean;
-  /** True: time or an operator heals it without a restart of ours; false: a defect (bad command, wrong type, script error). */
+  /** True: time or an operator heals it without a restart of ours; false: a defect (bad command, script error), or a key that another hand replaced. */
   readonly passing: boolean;
   /** The server's own word where it answered with an error: LOADING, OOM, NOPERM, WRONGTYPE, ERR, ... */
   readonly state?: string;

@@ -46,11 +46,12 @@ interface RememberedSale {
 }
 
 /**
- * Answers refusals without asking Redis, exactly as Redis would: not started; and, to whom certainly has no order, ended or sold out.
+ * Answers refusals without asking Redis, as Redis said at the last check: not started; and, to whom certainly has no order, ended or sold out.
  *
  * What is remembered rests on a check not older than a second, that read epoch, version and time in one script, and on buyers read between two checks
  * of one and the same state. While a sale is sold out or over, its marks change only together with its version. A change is also told at once over
- * Pub/Sub: without a standing subscription, and with a connection that is down, nothing is answered from memory.
+ * Pub/Sub: without a standing subscription, and with a connection that is down, nothing is answered from memory. What changes without our scripts (a
+ * FLUSHALL by hand) is heard by the next check: within the second.
  */
 @Injectable()
 export class RefusalMemory implements OnModuleDestroy {
