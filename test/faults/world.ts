@@ -162,6 +162,12 @@ export class World {
     for (const { redis } of this.nodes) redis.retarget(replica.port);
   }
 
+  /** Every link leads to this server again, which has lived all the time. */
+  returnTo(redis: RedisServer): void {
+    this.redis = redis;
+    for (const linked of this.nodes) linked.redis.retarget(redis.port);
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map(({ node }) => node.down('SIGKILL')));
     for (const { redis, database } of this.nodes) {

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterEach, beforeAll, afterAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../../test/support/services.js';
 import { createDatabase, Database, DatabaseUnavailableError, TransactionRolledBackError } from './index.js';
+import { MIGRATIONS } from './migrations/index.js';
 
 let home: { url: string; destroy: () => Promise<void> };
 let admin: pg.Client;
@@ -103,7 +104,7 @@ describe('connecting', () => {
     expect(before.length).toBeGreaterThan(50);
     const runs = (): Promise<unknown[]> => first.query('SELECT id, name FROM tb_schema_migration ORDER BY id');
     const migrations = await runs();
-    expect(migrations).toHaveLength(4);
+    expect(migrations).toHaveLength(MIGRATIONS.length);
     await Promise.all([open(empty.url), open(empty.url), open(empty.url)].map(ready));
     expect(await schema()).toEqual(before);
     expect(await runs()).toEqual(migrations);

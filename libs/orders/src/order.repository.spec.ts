@@ -413,6 +413,18 @@ describe('the fence', () => {
     await expect(room.repository.registerPartition(-1)).rejects.toBeInstanceOf(TypeError);
   });
 
+  it('keeps for which data history the whole partition was last rebuilt', async () => {
+    await room.repository.raiseEpochNumber(11);
+    expect((await room.repository.rebuiltHistories()).has(11)).toBe(false);
+    const number = await room.repository.raiseEpochNumber(11, 'a'.repeat(40));
+    expect((await room.repository.rebuiltHistories()).get(11)).toBe('a'.repeat(40));
+    // A voucher's own rebuild says nothing of the partition.
+    expect(await room.repository.raiseEpochNumber(11)).toBe(number + 1);
+    expect((await room.repository.rebuiltHistories()).get(11)).toBe('a'.repeat(40));
+    await room.repository.raiseEpochNumber(11, 'b'.repeat(40));
+    expect((await room.repository.rebuiltHistories()).get(11)).toBe('b'.repeat(40));
+  });
+
   it('is raised only after the running batches have ended, and no batch stores after it was raised', async () => {
     const voucherId = await voucher(1_000);
     const number = await room.repository.epochNumber(4);

@@ -51,9 +51,15 @@ export class OrderRepository {
 
   /**
    * Raises the partition's epoch number and answers the new one. When it returns, every transaction under an older number has ended, and none
-   * will store anything any more. @throws DatabaseUnavailableError (LOCK_TIMEOUT where running batches do not end in time: try again)
+   * will store anything any more. `history`: the data history of Redis for which the whole partition is being rebuilt, kept with the number.
+   * @throws DatabaseUnavailableError (LOCK_TIMEOUT where running batches do not end in time: try again)
    */
-  raiseEpochNumber(partition: number): Promise<number> {
-    return this.fence.raise(partition);
+  raiseEpochNumber(partition: number, history?: string): Promise<number> {
+    return this.fence.raise(partition, history);
+  }
+
+  /** The data history of Redis for which each partition was last rebuilt, where known. @throws DatabaseUnavailableError */
+  rebuiltHistories(): Promise<Map<number, string>> {
+    return this.fence.histories();
   }
 }

@@ -44,14 +44,22 @@ export class PartitionFence {
     throw new Error(`partition ${partition} was removed while it was being registered`);
   }
 
-  async raise(partition: number): Promise<number> {
+  async histories(): Promise<Map<number, string>> {
+    const rows = await this.database.query<{ partition_id: number; history: string }>(
+      'SELECT partition_id, history FROM tb_partition WHERE history IS NOT NULL',
+    );
+    return new Map(rows.map((row) => [Number(row.partition_id), row.history]));
+  }
+
+  async raise(partition: number, history?: string): Promise<number> {
     return this.database.transaction(
       async (_manager, session) => {
         const rows = await session.query<{ epoch_number: string }>(
-          `INSERT INTO tb_partition AS p (partition_id, epoch_number) VALUES ($1, 2)
-           ON CONFLICT (partition_id) DO UPDATE SET epoch_number = p.epoch_number + 1, update_time = now()
+          `INSERT INTO tb_partition AS p (partition_id, epoch_number, history) VALUES ($1, 2, $2)
+           ON CONFLICT (partition_id) DO UPDATE
+             SET epoch_number = p.epoch_number + 1, history = coalesce(excluded.history, p.history), update_time = now()
            RETURNING epoch_number`,
-          [partition],
+          [partition, history ?? null],
         );
         return Number(rows[0]?.epoch_number);
       },

@@ -2,6 +2,7 @@ import { createServer, connect, type Server, type Socket } from 'node:net';
 import type { TestingModule } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Database } from '#database';
+import { OrderRepository } from '#orders';
 import { EpochRegister } from '#sale-register';
 import { disagreements, purchases, ReconciliationRoom } from '../../../test/support/reconciliation-room.js';
 import { BackOff } from './back-off.js';
@@ -125,6 +126,24 @@ describe('the watch', () => {
     expect(rebuild.mock.calls.length).toBeLessThanOrEqual(2);
     const reports = await Promise.all(rebuild.mock.results.map(({ value }) => value as ReturnType<typeof rebuild>));
     expect(reports.filter((report) => report?.outcome === 'OPENED')).toHaveLength(1);
+  });
+
+  it('rebuilds an open partition once the record says that it was rebuilt on another Redis since', async () => {
+    await room.onSale({ [V]: 10 });
+    watching = await room.process({ watching: true });
+    await opens();
+    const rebuild = vi.spyOn(watching.get(RebuildService), 'rebuildPartition');
+    await watch().runOnce();
+    expect(rebuild).not.toHaveBeenCalled();
+    // The other Redis sold a unit, and its orders were stored. This one was the primary before, and comes back as it was.
+    await room.get(OrderRepository).raiseEpochNumber(0, 'b'.repeat(40));
+    await vi.waitFor(() => expect(rebuild).toHaveBeenCalledOnce(), { timeout: 10_000 });
+    expect(await rebuild.mock.results[0]?.value).toMatchObject({ outcome: 'OPENED' });
+    await opens();
+    const histories = await room.get(OrderRepository).rebuiltHistories();
+    expect(histories.get(0)).toBe(await room.redis.get(room.keys.epoch(0)));
+    await watch().runOnce();
+    expect(rebuild).toHaveBeenCalledOnce();
   });
 
   it('tries again after a pause where a rebuild fails, and shows the reason', async () => {

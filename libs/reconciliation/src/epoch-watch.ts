@@ -1,9 +1,11 @@
 import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
 import { Database } from '#database';
+import { OrderRepository } from '#orders';
 import { EpochRegister, type EpochState, type RebuildRequest } from '#sale-register';
 import { BackOff } from './back-off.js';
 import { partitionsClosed } from './metrics.js';
+import { isLeftBehind, type PartitionCondition, type PartitionStatus } from './partition-status.js';
 import { RebuildService } from './rebuild.service.js';
 import { RecordReader } from './record.reader.js';
 import { ReconciliationService } from './reconciliation.service.js';
@@ -24,29 +26,6 @@ const MAX_JOBS = 4;
 /** Wishes kept; a wish that finds the list full is made again by the next purchase that is refused. */
 const MAX_WISHES = 1_000;
 const MAX_BACK_OFFS = 10_000;
-
-/** Where a partition stands, as this process last saw it. */
-export type PartitionCondition =
-  | 'OPEN'
-  | 'CLOSED'
-  | 'REBUILDING'
-  /** Closed, and the rebuild needs the database, which is away. */
-  | 'WAITING_FOR_DATABASE'
-  /** Redis did not say. */
-  | 'UNREACHABLE'
-  /** The last rebuild failed; it is tried again after a pause. */
-  | 'FAILING'
-  /** The server has no data history, or the user may not ask for it: an operator's matter. */
-  | 'NOT_SUPPORTED';
-
-export interface PartitionStatus {
-  readonly partition: number;
-  readonly condition: PartitionCondition;
-  /** Words for an operator, where there is something to say. */
-  readonly reason: string | undefined;
-  /** Unix milliseconds of the last change of the condition. */
-  readonly sinceMs: number;
-}
 
 /**
  * Sees to it that every partition is open. Each second, and when asked, it looks at every known partition's epoch; where one is closed it has it rebuilt and
@@ -78,6 +57,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     private readonly record: RecordReader,
     private readonly database: Database,
     private readonly timeline: TimelineWatch,
+    private readonly orders: OrderRepository,
   ) {
     this.known = Array.from({ length: settings.stream.partitions }, (_, partition) => partition);
   }
@@ -162,8 +142,8 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
 
   private async lookAtEverything(): Promise<void> {
     const ready = this.database.isReady();
-    if (ready) await this.lookAtDatabase();
-    await Promise.all(this.known.map((partition) => this.lookAt(partition, ready)));
+    const rebuilt = ready ? await this.lookAtDatabase() : undefined;
+    await Promise.all(this.known.map((partition) => this.lookAt(partition, rebuilt)));
     partitionsClosed.set(this.status().filter(({ condition }) => condition !== 'OPEN').length);
     for (const [key, wish] of [...this.wishes]) {
       const { voucherId } = wish;
@@ -172,7 +152,8 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     }
   }
 
-  private async lookAtDatabase(): Promise<void> {
+  /** Answers for which Redis each partition was last rebuilt; empty where that cannot be read now. */
+  private async lookAtDatabase(): Promise<ReadonlyMap<number, string>> {
     try {
       if (performance.now() >= this.listAgainMs) {
         const named = await this.record.partitions();
@@ -183,12 +164,15 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
         this.logger.warn('The database is on another timeline: everything is reconciled with it');
         this.begin('timeline', async () => void (await this.reconciliation.pass({ actor: 'timeline-change' })));
       }
+      return await this.orders.rebuiltHistories();
     } catch (error) {
       this.complain('database', 'The partitions of the record cannot be read', error);
+      return new Map();
     }
   }
 
-  private async lookAt(partition: number, databaseIsReady: boolean): Promise<void> {
+  /** `rebuilt`: for which Redis the record says that each partition was last rebuilt; read before, undefined while the database is away. */
+  private async lookAt(partition: number, rebuilt: ReadonlyMap<number, string> | undefined): Promise<void> {
     const key = `partition ${partition}`;
     if (this.jobs.has(key)) return;
     let state: EpochState;
@@ -199,6 +183,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     }
     switch (state.kind) {
       case 'OPEN':
+        if (isLeftBehind(partition, state.value, rebuilt ?? new Map())) return this.demandRebuild(partition, key);
         this.backOffs.delete(key);
         return this.note(partition, 'OPEN');
       case 'NO_HISTORY':
@@ -207,10 +192,14 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
         return this.note(partition, 'NOT_SUPPORTED', 'the Redis user may not call INFO');
       case 'CLOSED':
       case 'RECONCILING':
-        if (!databaseIsReady) return this.note(partition, 'WAITING_FOR_DATABASE', 'a rebuild needs the database');
-        if (!this.isDue(key)) return;
-        if (!this.begin(key, (signal) => this.rebuildPartition(partition, signal))) this.note(partition, 'CLOSED');
+        if (rebuilt === undefined) return this.note(partition, 'WAITING_FOR_DATABASE', 'a rebuild needs the database');
+        this.demandRebuild(partition, key);
     }
+  }
+
+  private demandRebuild(partition: number, key: string): void {
+    if (!this.isDue(key)) return;
+    if (!this.begin(key, (signal) => this.rebuildPartition(partition, signal))) this.note(partition, 'CLOSED');
   }
 
   private async rebuildPartition(partition: number, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
-export { EpochWatch, type PartitionCondition, type PartitionStatus } from './epoch-watch.js';
+export { EpochWatch } from './epoch-watch.js';
+export type { PartitionCondition, PartitionStatus } from './partition-status.js';
 export { explainFinding, FINDING_KINDS, type Finding, type FindingKind } from './findings.js';
 export { RebuildService, type RebuildOptions } from './rebuild.service.js';
 export { type JobRun, ReconciliationJob } from './reconciliation.job.js';

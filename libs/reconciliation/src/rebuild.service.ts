@@ -6,7 +6,8 @@ import { EpochRegister, OrderLog, RebuildRegister, SaleRegister } from '#sale-re
 import { StockChangeService, VoucherReader, type SaleRecord } from '#vouchers';
 import { findingKey } from './findings.js';
 import { LockKeeper } from './lock-keeper.js';
-import { rebuildDuration, rebuilds } from './metrics.js';
+import { isLeftBehind } from './partition-status.js';
+import { describeTally, emptyTally, measured } from './rebuild-report.js';
 import type { RebuildOutcome, RebuildReport } from './reports.js';
 import { judgeSale } from './rules.js';
 import { isScriptFinding, ScriptRepairs } from './script-repairs.js';
@@ -56,15 +57,16 @@ export class RebuildService {
   ) {}
 
   /**
-   * Closes the partition, rebuilds every sale that can still sell, looks them over, and opens the partition. Sales that are over, and vouchers
-   * stored meanwhile, are left to `rebuildMissing`. Undefined only with `onlyIfFree`.
+   * Closes the partition, rebuilds every sale that can still sell, looks them over, and opens the partition. The record keeps for which data
+   * history of Redis that was. Sales that are over, and vouchers stored meanwhile, are left to `rebuildMissing`.
+   * Undefined only with `onlyIfFree`.
    * @throws RedisUnavailableError, DatabaseUnavailableError, and the signal's reason; what was begun is taken over by the next rebuild
    */
   rebuildPartition(partition: number, options: RebuildOptions = {}): Promise<RebuildReport | undefined> {
     return this.underLock(`rebuild:${partition}`, options, () =>
       measured('partition', partition, async (tally) => {
         const outcome = await this.partition(partition, tally, options);
-        if (outcome === 'OPENED') this.logger.log(`Partition ${partition} is rebuilt: ${describe(tally)}`);
+        if (outcome === 'OPENED') this.logger.log(`Partition ${partition} is rebuilt: ${describeTally(tally)}`);
         return outcome;
       }),
     );
@@ -111,13 +113,17 @@ export class RebuildService {
   private async partition(partition: number, tally: RebuildTally, options: RebuildOptions): Promise<RebuildOutcome> {
     const state = await this.epochs.state(partition);
     if (state.kind === 'NO_HISTORY' || state.kind === 'NO_RIGHT') return 'NO_HISTORY';
-    if (state.kind === 'OPEN' && options.onlyIfFree === true) return 'NOT_NEEDED';
+    if (state.kind === 'OPEN' && options.onlyIfFree === true) {
+      // Read after the register: it is written before an opening, so another Redis that it names was opened later than this one.
+      const rebuilt = await this.orders.rebuiltHistories();
+      if (!isLeftBehind(partition, state.value, rebuilt)) return 'NOT_NEEDED';
+    }
     const token = newToken();
     const begun = await this.epochs.begin(partition, token, state.value);
     if (begun.kind === 'CHANGED') return 'LOST';
     if (begun.kind !== 'BEGUN') return 'NO_HISTORY';
     return unlessLost(async () => {
-      const task = await this.prepare(partition, begun.value, token, tally, options);
+      const task = await this.prepare(partition, begun.value, token, tally, options, begun.history);
       const ids: string[] = [];
       for await (const sales of this.salesOf(partition, 'OPEN')) {
         for (const sale of sales) await this.rebuildSale(task, sale);
@@ -156,20 +162,21 @@ export class RebuildService {
     token: string,
     tally: RebuildTally,
     { signal = new AbortController().signal, actor = 'rebuild' }: RebuildOptions,
+    history?: string,
   ): Promise<RebuildTask> {
     signal.throwIfAborted();
     if ((await this.rebuildRegister.dropStrayLogs(partition, epoch)).kind === 'LOST') throw new RebuildLostError();
-    await this.raiseFence(partition, signal);
+    await this.raiseFence(partition, signal, history);
     const onTheWay = await this.stream.ordersOnTheWay(partition, signal);
     return { partition, epoch, token, onTheWay, signal, actor, tally };
   }
 
   /** Waits for the transactions under the old number; one that a locked row holds up may outlast several tries. */
-  private async raiseFence(partition: number, signal: AbortSignal): Promise<void> {
+  private async raiseFence(partition: number, signal: AbortSignal, history: string | undefined): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       signal.throwIfAborted();
       try {
-        await this.orders.raiseEpochNumber(partition);
+        await this.orders.raiseEpochNumber(partition, history);
         return;
       } catch (error) {
         if (classifyDatabaseError(error) !== 'LOCK_TIMEOUT' || attempt >= MAX_FENCE_ATTEMPTS) throw error;
@@ -265,34 +272,6 @@ async function unlessLost(work: () => Promise<RebuildOutcome>): Promise<RebuildO
     if (error instanceof RebuildLostError) return 'LOST';
     throw error;
   }
-}
-
-async function measured(
-  scope: 'partition' | 'voucher',
-  partition: number,
-  work: (tally: RebuildTally) => Promise<RebuildOutcome>,
-): Promise<RebuildReport> {
-  const startedMs = performance.now();
-  const tally = emptyTally();
-  let outcome: RebuildOutcome | 'FAILED' = 'FAILED';
-  try {
-    outcome = await work(tally);
-    return { outcome, partition, ...tally, durationMs: Math.round(performance.now() - startedMs) };
-  } finally {
-    rebuilds.inc({ scope, outcome });
-    if (outcome === 'OPENED') rebuildDuration.observe({ scope }, (performance.now() - startedMs) / 1_000);
-  }
-}
-
-function emptyTally(): RebuildTally {
-  return { vouchers: 0, marks: 0, marksSet: 0, marksRemoved: 0, entriesAppended: 0 };
-}
-
-function describe(tally: RebuildTally): string {
-  return (
-    `${tally.vouchers} vouchers, ${tally.marks} marks (${tally.marksSet} set, ${tally.marksRemoved} removed), ` +
-    `${tally.entriesAppended} entries appended again`
-  );
 }
 
 function newToken(): string {

@@ -36,7 +36,7 @@ export class ReconciliationModule {}
 
 /** The watch over the epochs and the periodic reconciliation: for every process that runs on. */
 @Module({
-  imports: [ReconciliationModule, DatabaseModule, SaleRegisterModule],
+  imports: [ReconciliationModule, OrdersModule, DatabaseModule, SaleRegisterModule],
   providers: [TimelineWatch, EpochWatch, ReconciliationJob],
   exports: [EpochWatch, ReconciliationModule],
 })

@@ -46,8 +46,12 @@ export class EpochRegister {
       await runScript(this.connections.command, BEGIN, keys, [expected ?? '', token]),
     );
     switch (reply.word) {
-      case 'BEGUN':
-        return { kind: 'BEGUN', value: reply.text(1) };
+      case 'BEGUN': {
+        const value = reply.text(1);
+        const [, , history] = RECONCILING.exec(value) ?? [];
+        if (history === undefined) throw reply.unknown();
+        return { kind: 'BEGUN', value, history };
+      }
       case 'CHANGED':
         return { kind: 'CHANGED', value: reply.text(1) === '' ? undefined : reply.text(1) };
       case 'NO_RIGHT':

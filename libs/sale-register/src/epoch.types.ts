@@ -12,9 +12,12 @@ export type EpochState =
   | { readonly kind: 'NO_HISTORY' }
   | { readonly kind: 'NO_RIGHT' };
 
-/** BEGUN: `value` is the partition's epoch now, and the expected one of every script of this rebuild. CHANGED: the value was not the expected one. */
+/**
+ * BEGUN: `value` is the partition's epoch now, and the expected one of every script of this rebuild; `history` is the server's, in it.
+ * CHANGED: the value was not the expected one.
+ */
 export type EpochBeginOutcome =
-  | { readonly kind: 'BEGUN'; readonly value: string }
+  | { readonly kind: 'BEGUN'; readonly value: string; readonly history: string }
   | { readonly kind: 'CHANGED'; readonly value: string | undefined }
   | { readonly kind: 'NO_HISTORY' }
   | { readonly kind: 'NO_RIGHT' };

@@ -1,4 +1,5 @@
 import type { Scenario } from '../runner.js';
+import { drainMeasured } from './drain.js';
 
 const needs = { replica: true, settings: { ADMISSION_DURABILITY: 'replica' } };
 
@@ -48,6 +49,31 @@ export const replicaScenarios: readonly Scenario[] = [
       await world.replicaInStep();
       await stage.recovered(20_000);
       await rush.done;
+    },
+  },
+  {
+    id: 'F46',
+    title: 'The former primary returns as it was, never restarted nor told (split brain)',
+    needs: { replica: true },
+    spoilsWorld: true,
+    async run(stage) {
+      const { world, sale } = stage;
+      // Two histories are sold from: what they sold twice the record refuses, and the buyers are told.
+      sale.expected = { ...sale.expected, mayReject: true };
+      const rush = stage.rush({ tries: 30, thinkMs: 300 });
+      await stage.accepted(stage.random.between(30, 100));
+      const first = world.redis;
+      await world.promoteReplica();
+      await stage.recovered(20_000);
+      await stage.accepted(stage.random.between(50, 150));
+      const buyers = await stage.reader.buyers(sale.voucherId);
+      await world.redis.down('SIGKILL');
+      world.returnTo(first);
+      stage.mayLoseSentUntilNow();
+      await stage.clickAgain(buyers);
+      await stage.recovered(20_000);
+      await rush.done;
+      await drainMeasured(stage, 90_000, 'the reconciliation');
     },
   },
 ];
