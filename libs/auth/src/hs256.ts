@@ -1,4 +1,4 @@
-import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
@@ -12,7 +12,8 @@ export const MAX_SIGNED_CHARS = 4096;
 
 /**
  * HMAC-SHA-256 over short texts with one secret. The two pads of the secret are made once, and each check is two one-shot hashes: half the price of
- * an Hmac object, whose set-up takes longer than the hashing. Not re-entrant, and needs not be: it is synchronous.
+ * an Hmac object, whose set-up takes longer than the hashing. Digests come as strings, which cost half of a Buffer. Not re-entrant, and needs not be:
+ * it is synchronous. RFC 2104.
  */
 export class Hs256 {
   private readonly inner = Buffer.alloc(BLOCK_BYTES + MAX_SIGNED_CHARS * UNIT_BYTES);
@@ -32,8 +33,14 @@ export class Hs256 {
   signs(text: string, signature: string): boolean {
     if (signature.length !== SIGNATURE_CHARS || text.length > MAX_SIGNED_CHARS) return false;
     const length = BLOCK_BYTES + this.inner.write(text, BLOCK_BYTES, 'utf8');
-    hash('sha256', this.inner.subarray(0, length), 'buffer').copy(this.outer, BLOCK_BYTES);
-    const given = Buffer.from(signature, 'base64url');
-    return given.length === DIGEST_BYTES && timingSafeEqual(hash('sha256', this.outer, 'buffer'), given);
+    this.outer.write(hash('sha256', this.inner.subarray(0, length), 'binary'), BLOCK_BYTES, 'binary');
+    return isEqual(hash('sha256', this.outer, 'base64url'), signature);
   }
+}
+
+/** Looks at every unit, so that the time tells nothing of where two texts of SIGNATURE_CHARS differ. */
+function isEqual(text: string, other: string): boolean {
+  let difference = 0;
+  for (let at = 0; at < SIGNATURE_CHARS; at += 1) difference |= text.charCodeAt(at) ^ other.charCodeAt(at);
+  return difference === 0;
 }

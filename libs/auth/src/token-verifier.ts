@@ -4,7 +4,7 @@ import type { AuthSettings } from '#config';
 import { isId } from '#http';
 import { Hs256 } from './hs256.js';
 import { type Identity, type Role, ROLES } from './identity.js';
-import { tokenChecks } from './metrics.js';
+import { invalidTokens, validTokens } from './metrics.js';
 import { RecentEntries } from './recent-entries.js';
 
 /** Clocks of issuer and service may differ by this much (contract). */
@@ -65,7 +65,7 @@ export class TokenVerifier {
   private accept(token: string, claims: Claims | undefined): Identity | undefined {
     const { sub, exp, role } = claims ?? {};
     const isValid = isId(sub) && typeof exp === 'number';
-    tokenChecks.inc({ result: isValid ? 'valid' : 'invalid' });
+    (isValid ? validTokens : invalidTokens).inc();
     if (!isValid) return undefined;
     const identity: Identity = { userId: sub, role: ROLES.includes(role as Role) ? (role as Role) : undefined };
     const validUntilMs = exp * 1000 + TOLERANCE_MS;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { AdmissionOutcome, AdmissionRequest } from '#sale-register';
 import { AdmissionBatcher, MAX_BATCH_SIZE, MAX_CALLS_IN_FLIGHT, type AdmissionRegister } from './admission-batcher.js';
 
@@ -90,6 +90,27 @@ describe('AdmissionBatcher', () => {
     expect(outcomes.map((outcome) => outcome.kind === 'ACCEPTED' && outcome.orderId)).toEqual(
       Array.from({ length: total + 1 }, (_, index) => String(index + 1)),
     );
+  });
+
+  it('sends the first purchase at once, and those of the next millisecond together', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    try {
+      const { register, submit } = batcherByHand();
+      void submit('1');
+      await nextTick();
+      expect(register.calls).toHaveLength(1);
+      register.call(0).answer(accept(register.call(0).purchases));
+      for (const id of ['2', '3', '4']) {
+        void submit(id);
+        await nextTick();
+      }
+      expect(register.calls).toHaveLength(1);
+      vi.advanceTimersByTime(1);
+      expect(register.calls).toHaveLength(2);
+      expect(register.call(1).purchases.map(({ orderId }) => orderId)).toEqual(['2', '3', '4']);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('drops a purchase whose deadline passed before its batch was sent: UNAVAILABLE, and the register never sees it', async () => {
