@@ -140,7 +140,10 @@ function checkMarks(sale: SaleState, { planted = new Set() }: Expectations): str
   ];
 }
 
-/** I7: who was only refused has no order; whose every call was answered has an order that an answer named. */
+/**
+ * I7: who was only refused has no order; whose every call was answered has an order that an acceptance or a doubt had named. (A duplicate names it
+ * too late: where nothing before it could have made the order, a refusal did.)
+ */
 function checkRefused(sale: SaleState, calls: readonly Call[], expected: Expectations): string[] {
   const { planted = new Set() } = expected;
   const callsOf = new Map<string, Call[]>();
@@ -154,7 +157,9 @@ function checkRefused(sale: SaleState, calls: readonly Call[], expected: Expecta
     if (own === undefined) uncalled.push(`order ${id} of user ${userId}`);
     else if (own.every(({ knowledge }) => knowledge === 'REFUSED')) effects.push(`order ${id} of user ${userId}`);
     else if (own.every(({ code }) => !code.startsWith('NO_ANSWER'))) {
-      const named = own.some((call) => call.orderId === id || call.candidateOrderId === id);
+      const named = own.some(
+        (call) => (call.knowledge === 'ACCEPTED' && call.orderId === id) || call.candidateOrderId === id,
+      );
       if (!named) unnamed.push(`order ${id} of user ${userId}`);
     }
   }
