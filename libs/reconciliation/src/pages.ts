@@ -22,3 +22,31 @@ export async function* ahead<T>(source: AsyncGenerator<T>, signal: AbortSignal):
     await source.return(undefined);
   }
 }
+
+/**
+ * Does the work for every item, `size` of them side by side, and answers the results in the items' order. Where one fails, those beside it end first
+ * and nothing further is begun; then the first failure is thrown.
+ */
+export async function sideBySide<T, R>(
+  items: readonly T[],
+  size: number,
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  let failure: { readonly error: unknown } | undefined;
+  const lane = async (): Promise<void> => {
+    while (next < items.length && failure === undefined) {
+      const index = next;
+      next += 1;
+      try {
+        results[index] = await work(items[index] as T, index);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(size, items.length) }, lane));
+  if (failure !== undefined) throw failure.error;
+  return results;
+}

@@ -1,6 +1,14 @@
 import { rebuildDuration, rebuilds } from './metrics.js';
 import type { RebuildOutcome, RebuildReport } from './reports.js';
-import type { RebuildTally } from './voucher-rebuild.js';
+
+/** What a rebuild has done so far. */
+export interface RebuildTally {
+  vouchers: number;
+  marks: number;
+  marksSet: number;
+  marksRemoved: number;
+  entriesAppended: number;
+}
 
 /** Runs a rebuild, which fills the tally; answers its report and counts it in the metrics. */
 export async function measured(
@@ -23,6 +31,15 @@ export async function measured(
 /** Nothing done yet. */
 export function emptyTally(): RebuildTally {
   return { vouchers: 0, marks: 0, marksSet: 0, marksRemoved: 0, entriesAppended: 0 };
+}
+
+/** Adds a part to the whole. */
+export function addTally(whole: RebuildTally, part: RebuildTally): void {
+  whole.vouchers += part.vouchers;
+  whole.marks += part.marks;
+  whole.marksSet += part.marksSet;
+  whole.marksRemoved += part.marksRemoved;
+  whole.entriesAppended += part.entriesAppended;
 }
 
 /** The tally in words, for a log. */

@@ -6,13 +6,14 @@ import { EpochRegister, OrderLog, RebuildRegister, SaleRegister } from '#sale-re
 import { StockChangeService, VoucherReader, type SaleRecord } from '#vouchers';
 import { findingKey } from './findings.js';
 import { LockKeeper } from './lock-keeper.js';
+import { sideBySide } from './pages.js';
 import { isLeftBehind } from './partition-status.js';
-import { describeTally, emptyTally, measured } from './rebuild-report.js';
+import { describeTally, emptyTally, measured, type RebuildTally } from './rebuild-report.js';
 import type { RebuildOutcome, RebuildReport } from './reports.js';
 import { judgeSale } from './rules.js';
 import { isScriptFinding, ScriptRepairs } from './script-repairs.js';
 import { StreamReader } from './stream-reader.js';
-import { RebuildLostError, type RebuildTally, type RebuildTask, VoucherRebuild } from './voucher-rebuild.js';
+import { RebuildLostError, type RebuildTask, VoucherRebuild } from './voucher-rebuild.js';
 import { saleFacts, VoucherSurvey } from './voucher-survey.js';
 
 /** Looks over what was rebuilt, with repairs between, before a rebuild gives up. */
@@ -21,6 +22,8 @@ const MAX_SETTLING_ROUNDS = 5;
 const MAX_FENCE_ATTEMPTS = 12;
 /** Sales that are rebuilt and looked over together. */
 const SALES_PAGE = 200;
+/** Sales that are rebuilt side by side: most of a small sale's time is spent waiting for the stores. Several partitions share the database's pool. */
+const SALES_AT_ONCE = 4;
 /** Between two looks at an open sale: what is in flight settles meanwhile. */
 const SETTLING_PAUSE_MS = 200;
 
@@ -126,7 +129,7 @@ export class RebuildService {
       const task = await this.prepare(partition, begun.value, token, tally, options, begun.history);
       const ids: string[] = [];
       for await (const sales of this.salesOf(partition, 'OPEN')) {
-        for (const sale of sales) await this.rebuildSale(task, sale);
+        await sideBySide(sales, SALES_AT_ONCE, (sale) => this.rebuildSale(task, sale));
         if (!(await this.settle(task, sales, 0))) return 'UNSETTLED';
         ids.push(...sales.map(({ voucherId }) => voucherId));
       }
@@ -148,9 +151,11 @@ export class RebuildService {
     const token = newToken();
     return unlessLost(async () => {
       // All of them first: what is read of the stream afterwards is then all that there can be.
-      for (const { voucherId } of sales) await this.voucherRebuild.begin(partition, voucherId, epoch, token);
+      await sideBySide(sales, SALES_AT_ONCE, ({ voucherId }) =>
+        this.voucherRebuild.begin(partition, voucherId, epoch, token),
+      );
       const task = await this.prepare(partition, epoch, token, tally, options);
-      for (const sale of sales) await this.voucherRebuild.complete(task, sale);
+      await sideBySide(sales, SALES_AT_ONCE, (sale) => this.voucherRebuild.complete(task, sale));
       return (await this.settle(task, sales, SETTLING_PAUSE_MS)) ? 'OPENED' : 'UNSETTLED';
     });
   }

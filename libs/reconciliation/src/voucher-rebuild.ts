@@ -4,6 +4,7 @@ import { StockLedger, type NewLedgerEntry } from '#orders';
 import type { SaleRecord } from '#vouchers';
 import type { OrdersOnTheWay } from './orders-on-the-way.js';
 import { pieces } from './pages.js';
+import { addTally, emptyTally, type RebuildTally } from './rebuild-report.js';
 import { PAGE_SIZE, RecordReader, type NamedOrder } from './record.reader.js';
 import { walkActiveOrders, walkMarks } from './voucher-survey.js';
 
@@ -16,15 +17,6 @@ export interface RebuildTask {
   readonly signal: AbortSignal;
   readonly actor: string;
   readonly tally: RebuildTally;
-}
-
-/** What a rebuild has done so far. */
-export interface RebuildTally {
-  vouchers: number;
-  marks: number;
-  marksSet: number;
-  marksRemoved: number;
-  entriesAppended: number;
 }
 
 /** Another reconciler took over, or the server's history changed: this rebuild is void and changes nothing any more. */
@@ -58,23 +50,34 @@ export class VoucherRebuild {
   }
 
   /** Does the whole work on a sale that was begun, and opens it. @throws RebuildLostError, and what the stores throw */
-  async complete(task: RebuildTask, sale: SaleRecord): Promise<void> {
+  async complete(whole: RebuildTask, sale: SaleRecord): Promise<void> {
+    // Others are rebuilt beside it: what is told of this one is its own.
+    const tally = emptyTally();
+    const task = { ...whole, tally };
+    try {
+      await this.rebuild(task, sale);
+    } finally {
+      addTally(whole.tally, tally);
+    }
+  }
+
+  private async rebuild(task: RebuildTask, sale: SaleRecord): Promise<void> {
+    const { tally } = task;
     await this.directory.record(sale.voucherId, sale.partition);
-    const before = { ...task.tally };
     await this.judgeMarks(task, sale);
     await this.markActiveOrders(task, sale);
     await this.markEntries(task, sale);
     const finished = await this.rebuilds.finish(task.partition, sale, task.epoch, task.token);
     if (finished.kind === 'LOST') throw new RebuildLostError();
-    task.tally.vouchers += 1;
-    task.tally.marks += finished.marks;
+    tally.vouchers += 1;
+    tally.marks += finished.marks;
     await this.note(task, {
       kind: 'REBUILD',
       voucherId: sale.voucherId,
       after: finished.unitsLeft,
       reason:
-        `rebuilt: ${finished.units} units, ${finished.marks} marks (${task.tally.marksSet - before.marksSet} set, ` +
-        `${task.tally.marksRemoved - before.marksRemoved} removed), ${task.tally.entriesAppended - before.entriesAppended} entries appended again`,
+        `rebuilt: ${finished.units} units, ${finished.marks} marks (${tally.marksSet} set, ` +
+        `${tally.marksRemoved} removed), ${tally.entriesAppended} entries appended again`,
       actor: task.actor,
     });
   }

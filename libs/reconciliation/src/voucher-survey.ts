@@ -4,13 +4,15 @@ import { StreamReader } from './stream-reader.js';
 import type { SaleRecord } from '#vouchers';
 import { findingKey, type Finding } from './findings.js';
 import type { OrdersOnTheWay } from './orders-on-the-way.js';
-import { ahead, pieces } from './pages.js';
+import { ahead, pieces, sideBySide } from './pages.js';
 import { PAGE_SIZE, RecordReader, type NamedOrder } from './record.reader.js';
 import type { VoucherReport } from './reports.js';
 import { judge, judgeSale, type BuyerFacts, type RecordFacts, type SaleFacts } from './rules.js';
 
-/** Suspicions that one look follows up; what lies beyond comes in the next look. */
+/** Suspicions that one look follows up, or a little more; what lies beyond comes in the next look. */
 export const MAX_SUSPECTS = 10_000;
+/** Sales of which the first sight is taken side by side. */
+const SALES_AT_ONCE = 4;
 
 export interface SurveyOptions {
   readonly signal: AbortSignal;
@@ -25,6 +27,8 @@ interface Suspicion {
   readonly reading: SaleReading;
   readonly record: RecordFacts;
   numbersDiffer: boolean;
+  /** Every strange buyer is among `buyers`. */
+  complete: boolean;
 }
 
 /**
@@ -47,12 +51,15 @@ export class VoucherSurvey {
     const suspicions: Suspicion[] = [];
     const reports: VoucherReport[] = [];
     let left = MAX_SUSPECTS;
-    for (const [index, sale] of sales.entries()) {
+    const seen = await sideBySide(sales, SALES_AT_ONCE, async (sale, index) => {
       options.signal.throwIfAborted();
       const suspicion = await this.suspect(sale, readings[index]!, onTheWay, left, options.signal);
+      left -= suspicion?.buyers.size ?? 0;
+      return suspicion;
+    });
+    for (const suspicion of seen) {
       if (suspicion === undefined) continue;
-      left -= suspicion.buyers.size;
-      reports.push(reportOf(suspicion, onTheWay, left > 0));
+      reports.push(reportOf(suspicion, onTheWay));
       if (suspicion.buyers.size > 0 || suspicion.numbersDiffer) suspicions.push(suspicion);
     }
     if (suspicions.length === 0) return reports;
@@ -79,11 +86,12 @@ export class VoucherSurvey {
     if (record === undefined) return undefined;
     const facts = saleFacts(reading);
     const numbersDiffer = judgeSale({ voucherId, partition, sale: facts, record }).length > 0;
-    const suspicion: Suspicion = { sale, buyers: new Set(), reading, record, numbersDiffer };
+    const suspicion: Suspicion = { sale, buyers: new Set(), reading, record, numbersDiffer, complete: limit > 0 };
     if (facts.kind === 'UNUSABLE') return suspicion;
     for await (const users of this.strangeBuyers(sale, onTheWay, signal)) {
       for (const user of users) if (suspicion.buyers.size < limit) suspicion.buyers.add(user);
-      if (suspicion.buyers.size >= limit) break;
+      suspicion.complete = suspicion.buyers.size < limit;
+      if (!suspicion.complete) break;
     }
     return suspicion;
   }
@@ -244,7 +252,7 @@ function inBoth(first: readonly Finding[] = [], second: readonly Finding[] = [])
   return second.filter((finding) => seen.has(findingKey(finding)));
 }
 
-function reportOf({ sale, reading, record }: Suspicion, onTheWay: OrdersOnTheWay, complete: boolean): VoucherReport {
+function reportOf({ sale, reading, record, complete }: Suspicion, onTheWay: OrdersOnTheWay): VoucherReport {
   const { voucherId, partition } = sale;
   const found = reading.kind === 'FOUND' ? reading.sale : undefined;
   return {
