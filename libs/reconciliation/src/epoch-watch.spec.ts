@@ -239,6 +239,10 @@ describe('the pause after failures', () => {
     expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
     expect(said).toBeLessThanOrEqual(5);
     expect(backOff.failed('other', nowMs)).toBe(true);
+    // A store that was away may be back any moment.
+    backOff.failed('away', nowMs, true);
+    expect(backOff.isDue(nowMs + 1_999)).toBe(false);
+    expect(backOff.isDue(nowMs + 2_000)).toBe(true);
     backOff.reset();
     expect(backOff.isDue(0)).toBe(true);
   });

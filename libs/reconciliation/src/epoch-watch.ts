@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
 import { Database } from '#database';
+import { isTrouble } from '#http';
 import { OrderRepository } from '#orders';
 import { EpochRegister, type EpochState, type RebuildRequest } from '#sale-register';
 import { BackOff } from './back-off.js';
@@ -25,6 +26,7 @@ const REBUILD_DEADLINE_MS = 600_000;
 const MAX_JOBS = 4;
 /** Wishes kept; a wish that finds the list full is made again by the next purchase that is refused. */
 const MAX_WISHES = 1_000;
+const PARTITION_KEY = /^partition (\d+)$/;
 const MAX_BACK_OFFS = 10_000;
 
 /**
@@ -241,7 +243,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
 
   /** Begins the work unless it is in hand, must wait after a failure, or too much else is in hand. */
   private begin(key: string, work: (signal: AbortSignal) => Promise<void>): boolean {
-    if (this.jobs.has(key) || this.jobs.size >= MAX_JOBS || !this.isDue(key)) return false;
+    if (this.jobs.has(key) || this.isBusy(key) || !this.isDue(key)) return false;
     const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(REBUILD_DEADLINE_MS)]);
     const job = work(signal)
       .then(
@@ -256,9 +258,15 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     return true;
   }
 
+  /** A closed partition waits for no other kind of work: nothing is sold from it. */
+  private isBusy(key: string): boolean {
+    const jobs = [...this.jobs.keys()];
+    return (PARTITION_KEY.test(key) ? jobs.filter((job) => PARTITION_KEY.test(job)) : jobs).length >= MAX_JOBS;
+  }
+
   private failed(key: string, error: unknown): void {
     if (this.stopping.signal.aborted) return;
-    const partition = /^partition (\d+)$/.exec(key)?.[1];
+    const partition = PARTITION_KEY.exec(key)?.[1];
     if (partition !== undefined) this.note(Number(partition), 'FAILING', messageOf(error));
     this.complain(key, `The rebuild of ${key} failed and is tried again`, error);
   }
@@ -271,7 +279,8 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     if (this.backOffs.size >= MAX_BACK_OFFS) this.backOffs.clear();
     const backOff = this.backOffs.get(key) ?? new BackOff();
     this.backOffs.set(key, backOff);
-    if (backOff.failed(messageOf(error), Date.now())) this.logger.warn(`${what}: ${messageOf(error)}`);
+    if (backOff.failed(messageOf(error), Date.now(), isTrouble(error)))
+      this.logger.warn(`${what}: ${messageOf(error)}`);
   }
 
   private note(partition: number, condition: PartitionCondition, reason?: string): void {
