@@ -45,8 +45,12 @@ async function heldBy(port: number): Promise<number[]> {
 /** What must hold after every fault: nothing is lost, nobody bought twice, and the other slots did not notice. */
 async function allHolds(affected: readonly number[], faultMs: number, endMs: number): Promise<void> {
   const others = fleet.partitionsBeside(affected);
+  await fleet.calm();
   const troubled = fleet.troubled(others, faultMs, endMs);
-  expect(troubled.map(({ code, voucherId }) => `${code} for voucher ${voucherId}`)).toEqual([]);
+  const told = troubled.map(
+    ({ code, voucherId, sentAtMs }) => `${code} for voucher ${voucherId} after ${Math.round(sentAtMs - faultMs)} ms`,
+  );
+  expect(told).toEqual([]);
   const broken = await fleet.verdict();
   if (broken.length > 0) console.log(fleet.lastWords());
   expect(broken).toEqual([]);

@@ -13,7 +13,7 @@ interface Scene {
   readonly outcome?: AdmissionOutcome;
   readonly directory?: number | undefined | 'AWAY';
   readonly knowledge?: VoucherKnowledge;
-  readonly leases?: 'AWAY' | 'SILENT';
+  readonly leases?: 'AWAY' | 'AWAY_ONCE' | 'SILENT';
   readonly maxInFlight?: number;
   readonly refused?: RememberedRefusal;
   readonly requestTimeoutMs?: number;
@@ -37,7 +37,8 @@ function serviceIn(scene: Scene) {
   });
   const ids = new RedisIdWorker(() => {
     asked.leases += 1;
-    if (scene.leases === 'AWAY') return Promise.reject(new Error('away'));
+    if (scene.leases === 'AWAY' || (scene.leases === 'AWAY_ONCE' && asked.leases === 1))
+      return Promise.reject(new Error('away'));
     return scene.leases === 'SILENT' ? new Promise(() => undefined) : Promise.resolve(asked.leases * LEASE_SIZE);
   });
   const remembered = new Map<string, number>();
@@ -181,6 +182,12 @@ describe('AdmissionService', () => {
       expect(asked.admissions).toBe(0);
     },
   );
+
+  it('waits for the counter while its node fails over: a lease that is refused is asked for again', async () => {
+    const { service, asked } = serviceIn({ leases: 'AWAY_ONCE' });
+    expect((await service.admit('7', '42')).kind).toBe('ACCEPTED');
+    expect(asked).toMatchObject({ admissions: 1, leases: 2 });
+  });
 
   it('is overloaded above its limit, and takes purchases again when the ones in hand are answered', async () => {
     const { service, asked } = serviceIn({ maxInFlight: 2 });

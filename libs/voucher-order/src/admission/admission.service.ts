@@ -24,6 +24,7 @@ const VOUCHER_NOT_FOUND: PurchaseOutcome = { kind: 'VOUCHER_NOT_FOUND' };
 
 /** The answer is ready this long before the request's deadline, so that it is on the wire in time; at most a tenth of the timeout. */
 const ANSWER_MARGIN_MS = 50;
+const ID_RETRY_PAUSE_MS = 50;
 
 /** Decides purchases: makes the order id, joins the batch of this tick, awaits the outcome. */
 @Injectable()
@@ -108,10 +109,17 @@ export class AdmissionService {
     return knowledge.partition;
   }
 
-  /** No leased number is at hand: one round trip, shared by all that wait, and never longer than the purchase may take. */
+  /**
+   * No leased number is at hand: one round trip, shared by all that wait. In a cluster the counter's node may be failing over while the voucher's is
+   * well: asked again for as long as the purchase may take.
+   */
   private async awaitId(deadlineMs: number): Promise<string | undefined> {
-    await within(this.ids.refill(), deadlineMs - performance.now());
-    return this.ids.nextId();
+    for (;;) {
+      await within(this.ids.refill(), deadlineMs - performance.now());
+      const orderId = this.ids.nextId();
+      if (orderId !== undefined || performance.now() + ID_RETRY_PAUSE_MS >= deadlineMs) return orderId;
+      await new Promise((resolve) => setTimeout(resolve, ID_RETRY_PAUSE_MS));
+    }
   }
 
   /** The register does not have the voucher: the record says whether there is none, or whether it must be put back. */
