@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseBenchOptions, USAGE, type BenchOptions } from './bench/options.js';
+import { measureMemory, memoryTable } from './bench/measure-memory.js';
 import { runProfiles } from './bench/profile-run.js';
 import { publish, publishProfile } from './bench/publish.js';
 import { scriptClient } from './bench/measure-script.js';
@@ -37,6 +38,11 @@ async function main(): Promise<number> {
     stage = await Stage.open(signal, options.profile);
     if (options.profile) return await profile(stage, options);
     const say = (line: string): void => void process.stderr.write(`${line}\n`);
+    if (options.rssRequests !== undefined) {
+      const readings = await measureMemory(stage, options.rssRequests, say);
+      process.stdout.write(`${memoryTable(readings).join('\n')}\n`);
+      return 0;
+    }
     const result = await new BenchRun(stage, options, say, signal).run();
     const report = reportOf(
       {

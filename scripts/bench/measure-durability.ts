@@ -16,6 +16,19 @@ export async function measureDurability(stage: Stage, durability: Durability, co
   }
 }
 
+/** Acceptance that a replica has confirmed (ADMISSION_DURABILITY=replica), over `appendfsync always`. The replica is there for this alone. */
+export async function measureReplicated(stage: Stage, count: number): Promise<Sample> {
+  const { api, replica } = await stage.replicated();
+  const { hostname, port } = new URL(stage.redisUrl);
+  await replica.replicaof(hostname, Number(port));
+  try {
+    await until('the replica has all', async () => /^master_link_status:up/m.test(await replica.info('replication')));
+    return await measureAcceptance(stage, IN_FLIGHT, count, api);
+  } finally {
+    await replica.call('REPLICAOF', 'NO', 'ONE');
+  }
+}
+
 async function setDurability({ redis }: Stage, durability: Durability): Promise<void> {
   await redis.config('SET', 'appendonly', durability === 'off' ? 'no' : 'yes');
   if (durability !== 'off') await redis.config('SET', 'appendfsync', durability);

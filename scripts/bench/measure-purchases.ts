@@ -16,13 +16,18 @@ export async function measureBare(stage: Stage, connections: number, count: numb
 }
 
 /** Acceptance alone: the worker stands still, and stores the orders after the clock has stopped. */
-export async function measureAcceptance(stage: Stage, connections: number, count: number): Promise<Sample> {
+export async function measureAcceptance(
+  stage: Stage,
+  connections: number,
+  count: number,
+  api: { readonly port: number; readonly pid: number } = { port: stage.apiPort, pid: stage.apiPid },
+): Promise<Sample> {
   const voucherId = await openSale(stage, count);
   const requests = purchasesOf(stage.secret, [voucherId], count);
   stage.worker.freeze();
   try {
-    const cpu = startCpu(stage, { api: stage.apiPid, redis: stage.redisPid });
-    const load = await closedLoad(stage.apiPort, connections, requests);
+    const cpu = startCpu(stage, { api: api.pid, redis: stage.redisPid });
+    const load = await closedLoad(api.port, connections, requests);
     const used = cpu();
     return sampleOf(answersWith(202, load, 'purchases'), load.wallMs, used, load);
   } finally {
@@ -107,11 +112,15 @@ function checkStored(who: string, accepted: number, stored: number): void {
   if (stored !== accepted) throw new Error(`${who} accepted ${accepted} orders and stored ${stored}`);
 }
 
-/** Answers of a sold-out sale to buyers who have none of it, and the script calls that Redis had for each. */
+/**
+ * Answers of a sold-out sale to buyers who have none of it, and the script calls that Redis had for each. `clicks`: how often each buyer asks in
+ * all, the whole crowd in turn; the crowd of one round fits the memory of tokens.
+ */
 export async function measureSoldOut(
   stage: Stage,
   connections: number,
   count: number,
+  clicks = 1,
 ): Promise<Sample & { readonly redisCalls: number }> {
   const units = 100;
   const voucherId = await openSale(stage, units);
@@ -120,7 +129,8 @@ export async function measureSoldOut(
   await until('the orders are stored', drained(stage));
   // The first refusals teach the process that the sale is sold out.
   await closedLoad(stage.apiPort, 10, purchasesOf(stage.secret, [voucherId], 100));
-  const requests = purchasesOf(stage.secret, [voucherId], count);
+  const crowd = purchasesOf(stage.secret, [voucherId], Math.ceil(count / clicks));
+  const requests = Array.from({ length: clicks }, () => crowd).flat();
   // What runs once a second, whatever the load, is not the answers'.
   const idleCalls = -(await scriptCalls(stage));
   await new Promise((resolve) => setTimeout(resolve, IDLE_MS));

@@ -54,6 +54,8 @@ export interface BenchOptions {
   readonly publish: boolean;
   /** Measures nothing but how the API process spends its time. */
   readonly profile: boolean;
+  /** Measures nothing but the memory of the API process over so many requests; undefined: not asked for. */
+  readonly rssRequests: number | undefined;
 }
 
 export type ParsedOptions =
@@ -69,6 +71,7 @@ export const USAGE = `npm run bench -- [--smoke] [--rounds N] [--only R1,R3]
   --scale F     F times the full sizes (default 1): 0.1 for a slow or busy machine
   --only LIST   some of ${Object.keys(RATIOS).join(', ')}
   --profile     instead: how the API process spends its microseconds, from a CPU profile; written to docs/performance.md with --publish
+  --rss-requests N  instead: the memory of the API process over N requests (10000000 take about a quarter of an hour)
   --json FILE   writes the figures there instead of bench/results
   --publish     also writes bench/results/latest.json, docs/bench.svg and the table in docs/performance.md anew (default of a whole, full run)
 `;
@@ -91,6 +94,7 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
         json: { type: 'string' },
         publish: { type: 'boolean' },
         profile: { type: 'boolean', default: false },
+        'rss-requests': { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     }));
@@ -109,6 +113,9 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
   const scale = Number(values.scale ?? 1);
   if (!(scale > 0 && scale <= MAX_SCALE))
     problems.push(`--scale is "${values.scale}"; allowed is a number up to ${MAX_SCALE}`);
+  const rssRequests = values['rss-requests'] === undefined ? undefined : Number(values['rss-requests']);
+  if (rssRequests !== undefined && !(Number.isSafeInteger(rssRequests) && rssRequests >= 1))
+    problems.push(`--rss-requests is "${values['rss-requests']}"; allowed are whole numbers from 1`);
   if (problems.length > 0) return { kind: 'BAD', problems };
   const options: BenchOptions = {
     smoke: values.smoke,
@@ -117,6 +124,7 @@ export function parseBenchOptions(args: readonly string[]): ParsedOptions {
     sizes: scaled(values.smoke ? SMOKE : FULL, scale),
     jsonFile: values.json,
     profile: values.profile,
+    rssRequests,
     publish: values.publish ?? (!values.smoke && !values.profile && values.only === undefined),
   };
   return { kind: 'RUN', options };

@@ -62,6 +62,12 @@ export const RATIOS = {
     bound: 4,
     aim: 2.5,
   },
+  C1: {
+    title: 'CPU of all our processes per stored purchase on a Redis Cluster / on a single node, 8 partitions',
+    direction: 'most',
+    bound: 1.15,
+    aim: 1.0,
+  },
   H1: {
     title: 'CPU of the API process per purchase over hmdp’s route / over ours',
     direction: 'most',
@@ -82,6 +88,14 @@ const OTHER_LIMITS: Record<string, Partial<RatioRule>> = {
     direction: 'most',
     unit: 'calls',
   },
+  'R7 everysec': { title: 'accepted/s with appendfsync everysec / append-only off, 256 in flight' },
+  // The price of a machine that may die: two cores carry the replica, too. The limits are our own.
+  'R7 replica': {
+    title: 'accepted/s with appendfsync always and a confirming replica / append-only off, 256 in flight',
+    bound: 0.4,
+    aim: 0.7,
+  },
+  'R3 again': { title: 'the same where each buyer asks ten times (tokens remembered) / bare Fastify answers/s' },
   'R6 bullmq': { bound: 4, aim: 8 },
   'R6 source pipeline': { bound: 12, aim: 30 },
 };

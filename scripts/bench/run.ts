@@ -1,7 +1,8 @@
 import type { BenchOptions } from './options.js';
 import { type Sample, perSecond, wholeCpuUs } from './measurement.js';
 import { measureDrain, measureRawInsert } from './measure-drain.js';
-import { measureDurability } from './measure-durability.js';
+import { ClusterPair } from './measure-cluster.js';
+import { measureDurability, measureReplicated } from './measure-durability.js';
 import { type PreparedSales, prepareBuyers, prepareVouchers } from './measure-breadth.js';
 import { halfOf, measureBareAtRate, measureGoodput, measureWholeAtRate } from './measure-latency.js';
 import { measureAcceptance, measureBare, measurePeer, measureSoldOut, measureWhole } from './measure-purchases.js';
@@ -9,6 +10,9 @@ import { measureHmdp } from './measure-hmdp.js';
 import { measureScript } from './measure-script.js';
 import type { RatioName, RatioRow } from './ratios.js';
 import type { Stage } from './stage.js';
+
+/** How often a buyer clicks who is told "sold out": his token is remembered from the second time on. */
+const CLICKS = 10;
 
 /** Hears of each step while the bench runs. */
 export type Say = (line: string) => void;
@@ -47,6 +51,7 @@ export class BenchRun {
       if (this.wants('R10')) await this.overload();
       if (this.wants('H1')) await this.hmdp();
     }
+    if (this.wants('C1')) await this.cluster();
     if (this.wants('R11')) await this.breadth();
     return { figures: this.figures, rows: [...this.ratios.values()] };
   }
@@ -113,6 +118,10 @@ export class BenchRun {
     const refused = await this.take('sold-out answers', () => measureSoldOut(stage, 64, options.sizes.refusals));
     this.ratio('R3', '', perSecond(refused) / perSecond(bare));
     this.ratio('R3', 'calls', refused.redisCalls);
+    const again = await this.take('sold-out answers, each buyer asks ten times', () =>
+      measureSoldOut(stage, 64, options.sizes.refusals, CLICKS),
+    );
+    this.ratio('R3', 'again', perSecond(again) / perSecond(bare));
   }
 
   private async drain(): Promise<void> {
@@ -138,6 +147,14 @@ export class BenchRun {
     );
     const off = await this.take('256 in flight, append-only off', () => measureDurability(stage, 'off', purchases));
     this.ratio('R7', '', perSecond(always) / perSecond(off));
+    const everySecond = await this.take('256 in flight, appendfsync everysec', () =>
+      measureDurability(stage, 'everysec', purchases),
+    );
+    this.ratio('R7', 'everysec', perSecond(everySecond) / perSecond(off));
+    const replicated = await this.take('256 in flight, appendfsync always and a replica confirms', () =>
+      measureReplicated(stage, purchases),
+    );
+    this.ratio('R7', 'replica', perSecond(replicated) / perSecond(off));
   }
 
   private async latency(): Promise<void> {
@@ -168,6 +185,22 @@ export class BenchRun {
     const ours = await this.take('acceptance, beside hmdp’s route', () => measureAcceptance(stage, 64, purchases));
     const theirs = await this.take('acceptance over hmdp’s route', () => measureHmdp(stage, purchases));
     this.ratio('H1', '', cpu(theirs, 'api') / cpu(ours, 'api'));
+  }
+
+  /** Last but one, and by itself: its processes stand beside nothing else that is measured. */
+  private async cluster(): Promise<void> {
+    const { stage, options, signal } = this;
+    const pair = await ClusterPair.open(stage, signal);
+    try {
+      for (let round = 1; round <= options.rounds; round += 1) {
+        const { purchases } = options.sizes;
+        const single = await this.take('8 partitions, a single node', () => pair.measure('single node', purchases));
+        const cluster = await this.take('8 partitions, a cluster', () => pair.measure('cluster', purchases));
+        this.ratio('C1', '', wholeCpuUs(cluster) / wholeCpuUs(single));
+      }
+    } finally {
+      await pair.close();
+    }
   }
 
   /** Prepared once: what is compared stands side by side, and takes turns. */

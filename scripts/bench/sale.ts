@@ -17,7 +17,7 @@ export function purchasesOf(secret: string, voucherIds: readonly string[], count
 }
 
 /** Puts a voucher on sale as an administrator does. */
-export async function openSale(stage: Stage, units: number): Promise<string> {
+export async function openSale(stage: Pick<Stage, 'apiUrl' | 'secret'>, units: number): Promise<string> {
   const now = Date.now();
   const answer = await fetch(`${stage.apiUrl}/v1/vouchers`, {
     method: 'POST',

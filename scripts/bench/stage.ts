@@ -25,6 +25,11 @@ const PROFILER = pathToFileURL(join(projectRoot, 'dist/scripts/bench/reference/p
 
 type Stop = () => Promise<void>;
 
+export interface Replicated {
+  readonly api: { readonly port: number; readonly pid: number };
+  readonly replica: Redis;
+}
+
 /** Everything that is measured, on one Redis and one PostgreSQL, each process known by its pid. */
 export class Stage {
   readonly cpu = new CpuClock();
@@ -41,9 +46,11 @@ export class Stage {
   redisVersion = '';
   worker!: WorkerProcess;
   private product!: Product;
+  private confirming: Promise<Replicated> | undefined;
 
   private constructor(
-    private readonly dir: string,
+    /** Everything of this run lies below it. */
+    readonly dir: string,
     private readonly isProfiled: boolean,
   ) {}
 
@@ -94,6 +101,29 @@ export class Stage {
       this.children.set(name, child);
     }
     return child;
+  }
+
+  /** An API process that asks a replica for each admission, and the replica, which follows nobody yet; started when first asked for. */
+  replicated(): Promise<Replicated> {
+    return (this.confirming ??= this.startReplicated());
+  }
+
+  private async startReplicated(): Promise<Replicated> {
+    const port = await freePort();
+    const server = await startRedis({ binary: this.redisBinary, dir: join(this.dir, 'replica'), port });
+    this.stopLater(server.pid as number, 'SIGTERM');
+    const replica = new Redis(port);
+    this.stops.push(async () => void (await replica.quit().catch(() => undefined)));
+    const product = await startProduct({
+      dataDir: join(this.dir, 'replicated'),
+      redisUrl: this.redisUrl,
+      databaseUrl: this.databaseUrl,
+      secret: SECRET,
+      env: { LOG_LEVEL: 'warn', CONSUMER_ENABLED: 'false', ADMISSION_DURABILITY: 'replica' },
+    });
+    this.stops.push(() => product.stop());
+    const pid = product.processes().find(({ name }) => name.includes('API'))?.pid as number;
+    return { api: { port: Number(new URL(product.url).port), pid }, replica };
   }
 
   /** Ends all, the API first, and removes the data. */

@@ -11,9 +11,14 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /**
- * One keep-alive connection that carries one request at a time. It is opened with the first request, and again after it was closed. Plain sockets,
- * so that the generator costs little beside what it measures.
+ * One keep-alive connection that carries one request at a time. It is opened with the first request, and again after it was closed: where it was
+ * lost, to the next of the addresses, as a load balancer would. Plain sockets, so that the generator costs little beside what it measures.
  */
 export class BuyerConnection {
   private socket: Socket | undefined;
@@ -23,8 +28,8 @@ export class BuyerConnection {
   opened = 0;
 
   constructor(
-    private readonly host: string,
-    private readonly port: number,
+    private readonly addresses: readonly Address[],
+    private at: number,
     private readonly timeoutMs: number,
   ) {}
 
@@ -47,7 +52,8 @@ export class BuyerConnection {
   }
 
   private open(): Socket {
-    const socket = connect({ host: this.host, port: this.port, noDelay: true });
+    const { host, port } = this.addresses[this.at % this.addresses.length] as Address;
+    const socket = connect({ host, port, noDelay: true });
     this.opened += 1;
     this.parser = new ResponseParser();
     socket.setTimeout(this.timeoutMs, () => this.lost(socket, `no answer within ${this.timeoutMs} ms`));
@@ -75,7 +81,9 @@ export class BuyerConnection {
   }
 
   private lost(socket: Socket, why: string): void {
-    if (socket === this.socket) this.drop(why);
+    if (socket !== this.socket) return;
+    this.at += 1;
+    this.drop(why);
   }
 
   private drop(why: string): void {

@@ -57,10 +57,12 @@ export class Crowd {
     private readonly sizes: CrowdSizes,
   ) {
     this.heard = new Array<Heard | undefined>(sizes.buyers).fill(undefined);
-    this.connections = Array.from({ length: Math.min(sizes.connections, sizes.buyers) }, (_, nth) => {
-      const { hostname, port } = new URL(target.urls[nth % target.urls.length] as string);
-      return new BuyerConnection(hostname.replace(/^\[|\]$/g, ''), Number(port || 80), ANSWER_LIMIT_MS);
+    const addresses = target.urls.map((url) => {
+      const { hostname, port } = new URL(url);
+      return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) };
     });
+    const count = Math.min(sizes.connections, sizes.buyers);
+    this.connections = Array.from({ length: count }, (_, nth) => new BuyerConnection(addresses, nth, ANSWER_LIMIT_MS));
   }
 
   /** Sends everybody; resolves when each has heard the end, or soon after `signal` was given. */

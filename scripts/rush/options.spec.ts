@@ -12,6 +12,7 @@ describe('parseRushOptions', () => {
         rate: undefined,
         urls: [],
         processes: 1,
+        killEveryMs: undefined,
         tries: 10,
         settleMs: 30_000,
         jsonFile: undefined,
@@ -45,6 +46,8 @@ describe('parseRushOptions', () => {
   it('refuses unknown arguments, and processes for a service that is not its own', () => {
     expect(parseRushOptions(['--buyer', '5']).kind).toBe('BAD');
     expect(parseRushOptions(['--url', 'http://127.0.0.1:1', '--processes', '2'])).toMatchObject({ kind: 'BAD' });
+    expect(parseRushOptions(['--url', 'http://127.0.0.1:1', '--kill-every', '1'])).toMatchObject({ kind: 'BAD' });
+    expect(parseRushOptions(['--kill-every', '2'])).toMatchObject({ options: { killEveryMs: 2_000 } });
     expect(parseRushOptions(['--help'])).toEqual({ kind: 'HELP' });
   });
 });

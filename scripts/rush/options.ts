@@ -13,6 +13,11 @@ export interface RushOptions {
   readonly urls: readonly string[];
   /** API processes of the service that the rush starts itself. */
   readonly processes: number;
+  /**
+   * So often one process of that service is killed (SIGKILL), API processes and as many workers in turn, and started again as a supervisor would;
+   * undefined: nobody is killed, and the API processes store the orders themselves.
+   */
+  readonly killEveryMs: number | undefined;
   /** How often a buyer sends his purchase at most, until he hears an answer that is no 503. */
   readonly tries: number;
   /** How long the storing may take after the last answer. */
@@ -33,6 +38,7 @@ export const USAGE = `npm run rush -- [--buyers 20000] [--stock 500] [--connecti
   --connections N  connections in all (default 128; with --rate 1024)
   --rate N         open load: N purchases a second, whatever the answers do; latency counts from the intended time
   --processes N    API processes of the service that the rush starts itself (default 1)
+  --kill-every S   kills one of them with SIGKILL every S seconds, in turn with as many workers beside them, and starts it again
   --url URL        a running service instead (again for each of its processes); tokens from AUTH_JWT_SECRET or .data/jwt-secret; with DATABASE_URL
                    and REDIS_URL the stores are looked at too
   --tries N        how often a buyer asks at most while the answer is 503 or none (default 10)
@@ -49,6 +55,7 @@ const NUMBERS = {
   processes: { most: 64, default: 1 },
   tries: { most: 1_000, default: 10 },
   settle: { most: 3_600, default: 30 },
+  'kill-every': { most: 3_600, default: undefined },
 } as const;
 type NumberName = keyof typeof NUMBERS;
 
@@ -94,6 +101,7 @@ export function parseRushOptions(args: readonly string[]): ParsedOptions {
     rate,
     urls,
     processes: number('processes') ?? 1,
+    killEveryMs: seconds(number('kill-every')),
     tries: number('tries') ?? 1,
     settleMs: (number('settle') ?? 0) * 1_000,
     jsonFile: values.json,
@@ -101,8 +109,12 @@ export function parseRushOptions(args: readonly string[]): ParsedOptions {
   };
   if (urls.length > 0 && values.processes !== undefined)
     problems.push('--processes is for a service that the rush starts itself; give --url once for each process instead');
+  if (urls.length > 0 && values['kill-every'] !== undefined)
+    problems.push('--kill-every is for a service that the rush starts itself');
   return problems.length > 0 ? { kind: 'BAD', problems } : { kind: 'RUN', options };
 }
+
+const seconds = (value: number | undefined): number | undefined => (value === undefined ? undefined : value * 1_000);
 
 function checkedUrl(text: string, problems: string[]): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

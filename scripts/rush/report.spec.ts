@@ -7,7 +7,7 @@ function result(kept: boolean | undefined): RushResult {
   for (const us of [800, 1_500, 1_700, 40_000]) latency.record(us);
   return {
     load: { kind: 'open', connections: 1_024, rate: 5_000 },
-    target: { urls: ['http://127.0.0.1:3000'], processes: 2, voucherId: '17' },
+    target: { urls: ['http://127.0.0.1:3000'], processes: 2, voucherId: '17', kills: 0 },
     lookedThrough: 'PostgreSQL and Redis',
     facts: {} as RushResult['facts'],
     promises: [{ promise: 'never oversold', kept, detail: '0 oversold' }],

@@ -6,7 +6,13 @@ import type { PromiseKept, RushFacts } from './verdict.js';
 /** Everything one rush learned. */
 export interface RushResult {
   readonly load: { readonly kind: 'closed' | 'open'; readonly connections: number; readonly rate: number | undefined };
-  readonly target: { readonly urls: readonly string[]; readonly processes: number; readonly voucherId: string };
+  readonly target: {
+    readonly urls: readonly string[];
+    readonly processes: number;
+    readonly voucherId: string;
+    /** Processes killed while the crowd was there. */
+    readonly kills: number;
+  };
   readonly lookedThrough: string;
   readonly facts: RushFacts;
   readonly promises: readonly PromiseKept[];
@@ -86,7 +92,7 @@ function throughputLines({ throughput, load, target }: RushResult): string[] {
       ? 'not all within the limit'
       : `${thousands(storedPerSecond)}/s, the last after ${(storedAfterSeconds ?? 0).toFixed(2)} s`;
   return [
-    `  ${how}, ${processes}, ${seconds.toFixed(2)} s`,
+    `  ${how}, ${processes}, ${seconds.toFixed(2)} s${target.kills === 0 ? '' : `; ${target.kills} processes were killed meanwhile`}`,
     `  answers   ${thousands(answersPerSecond)}/s`,
     `  accepted  ${thousands(acceptedPerSecond)}/s`,
     `  stored    ${stored}`,

@@ -8,6 +8,7 @@ import { fileSize, logTail } from './data-folder.mjs';
 import { mayListen, portOwner } from './port-owner.mjs';
 
 export const apiEntry = join(projectRoot, 'dist/apps/seckill/src/main.js');
+export const workerEntry = join(projectRoot, 'dist/apps/worker/src/main.js');
 
 /**
  * @typedef {object} ApiOptions
@@ -15,22 +16,23 @@ export const apiEntry = join(projectRoot, 'dist/apps/seckill/src/main.js');
  * @property {number} port
  * @property {NodeJS.ProcessEnv} env the whole environment of the process; HOST and PORT are added
  * @property {string} logFile
+ * @property {string} [entry] apiEntry where it is not given, or workerEntry
  * @property {number} [readyWithinMs]
  * @property {(child: import('node:child_process').ChildProcess) => void} [onSpawn] hears of the process before it is ready
  */
 
 /**
- * Starts one API process from dist in a process group of its own and resolves when GET /health/ready answers 200.
+ * Starts one API process (or a worker) from dist in a process group of its own and resolves when GET /health/ready answers 200.
  * Where it cannot be started the error is a StartFailure that carries the process's own last words.
  * @param {ApiOptions} options
  * @returns {Promise<import('node:child_process').ChildProcess>}
  */
-export async function startApi({ host, port, env, logFile, readyWithinMs = 60_000, onSpawn }) {
-  if (!existsSync(apiEntry))
-    throw new StartFailure({ what: 'The service is not built', why: `${apiEntry} is missing`, next: 'npm run build' });
+export async function startApi({ host, port, env, logFile, entry = apiEntry, readyWithinMs = 60_000, onSpawn }) {
+  if (!existsSync(entry))
+    throw new StartFailure({ what: 'The service is not built', why: `${entry} is missing`, next: 'npm run build' });
   const logged = fileSize(logFile);
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, ['--enable-source-maps', apiEntry], {
+  const child = spawn(process.execPath, ['--enable-source-maps', entry], {
     cwd: projectRoot,
     env: { ...env, HOST: host, PORT: String(port) },
     detached: true,

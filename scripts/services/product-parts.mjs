@@ -42,11 +42,11 @@ export class ProductParts {
   }
 
   /**
-   * Starts an API process; its unexpected end is the end of the product.
-   * @param {Omit<ConstructorParameters<typeof SupervisedService>[0], 'onEvent' | 'onSpawn' | 'restarts'>} service
+   * Starts a process of ours; its unexpected end is the end of the product, unless it is to be started again.
+   * @param {Omit<ConstructorParameters<typeof SupervisedService>[0], 'onEvent' | 'onSpawn'>} service
    */
   addApi(service) {
-    return this.add(this.apis, { ...service, restarts: false });
+    return this.add(this.apis, { restarts: false, ...service });
   }
 
   /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Phases } from '../setup/phases.mjs';
 import { provideRedisBinary } from '../setup/redis-binary.mjs';
 import { Interrupted } from '../setup/start-failure.mjs';
-import { startApi, urlOf } from './api-server.mjs';
+import { startApi, urlOf, workerEntry } from './api-server.mjs';
 import { dataFolder, keptSecret, rotateLog } from './data-folder.mjs';
 import { freePort } from './free-port.mjs';
 import { startPostgres } from './postgres-server.mjs';
@@ -15,6 +15,8 @@ import { ProductParts } from './product-parts.mjs';
  * @typedef {object} ProductOptions
  * @property {string} [dataDir] where Redis, PostgreSQL, secrets and logs live; kept. Not given: a temporary folder, removed by stop()
  * @property {number} [apiProcesses] how many API processes, each on a port of its own; default 1
+ * @property {number} [workerProcesses] how many workers beside them; default 0
+ * @property {boolean} [restarts] processes of ours that end by themselves are started again; default: the product has fallen
  * @property {string} [host] default 127.0.0.1
  * @property {number} [port] of the first API process; default a free one
  * @property {string} [redisUrl] a running Redis to use instead of an own one
@@ -69,6 +71,7 @@ export async function startProduct(options = {}) {
     const stores = await startStores({ ...options, folder, parts });
     const secret = options.secret ?? keptSecret(folder.jwtSecret);
     const urls = await startApis({ ...options, folder, parts, stores, secret });
+    await startWorkers({ ...options, folder, parts, stores, secret });
     if (signal?.aborted) throw new Interrupted();
     return {
       url: urls[0] ?? '',
@@ -182,12 +185,43 @@ async function startApis({ folder, parts, stores, secret, phases = silentPhases(
           name: ports.length === 1 ? 'The API process' : `API process ${index + 1}`,
           start: (onSpawn) => startApi({ host, port, env, logFile, onSpawn }),
           stopSteps: [{ signal: 'SIGTERM', limitMs: parts.apiLimitMs }],
+          ...restartsOf(given),
         });
       }),
     );
     tell(`Service ready on ${urls.join(', ')}`);
   });
   return urls;
+}
+
+/** @param {Pick<ProductOptions, 'restarts'>} given */
+function restartsOf({ restarts = false }) {
+  return restarts ? { restarts, restartsPerMinute: Infinity } : {};
+}
+
+/**
+ * @param {ProductOptions & { folder: import('./data-folder.mjs').DataFolder, parts: ProductParts, secret: string,
+ *   stores: { redisUrl: string | undefined, databaseUrl: string } }} options
+ */
+async function startWorkers({ folder, parts, stores, secret, phases = silentPhases(), workerProcesses = 0, ...given }) {
+  if (workerProcesses === 0) return;
+  const env = apiEnvironment({ ...given, stores, secret, limitMs: parts.apiLimitMs });
+  // A worker consumes whatever the API processes do; a name of its own would be that of all.
+  for (const name of ['CONSUMER_ENABLED', 'CONSUMER_NAME']) delete env[name];
+  await phases.run('Starting the workers', async (tell) => {
+    for (let nth = 1; nth <= workerProcesses; nth += 1) {
+      const port = await freePort();
+      const logFile = join(folder.logs, `worker-${nth}.log`);
+      rotateLog(logFile);
+      await parts.addApi({
+        name: `worker ${nth}`,
+        start: (onSpawn) => startApi({ host: '127.0.0.1', port, env, logFile, entry: workerEntry, onSpawn }),
+        stopSteps: [{ signal: 'SIGTERM', limitMs: parts.apiLimitMs }],
+        ...restartsOf(given),
+      });
+    }
+    tell(`${workerProcesses} workers`);
+  });
 }
 
 /**

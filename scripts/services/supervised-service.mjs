@@ -1,11 +1,12 @@
 import { endProcess, identify } from './process-identity.mjs';
 
 const RESTARTS_PER_MINUTE = 5;
+const LONGEST_PAUSE_MS = 3_200;
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
 /**
- * A service process that is started again, with growing pauses, when it ends without being told to; at most five times a minute.
+ * A service process that is started again, with growing pauses, when it ends without being told to; at most five times a minute, or as often as said.
  * `fallen` resolves with the reason when it is given up.
  */
 export class SupervisedService {
@@ -16,14 +17,24 @@ export class SupervisedService {
    *   process as soon as there is one, so that a stop reaches it before it is ready
    * @param {{ signal: NodeJS.Signals, limitMs: number }[]} options.stopSteps the signals that end it, in turn; SIGKILL follows the last
    * @param {boolean} [options.restarts] false: it is given up at its first unexpected end
+   * @param {number} [options.restartsPerMinute]
    * @param {(line: string) => void} [options.onEvent] hears of unexpected ends and new starts
    * @param {() => void} [options.onSpawn] hears of each new process; `pid` is known then
    */
-  constructor({ name, start, stopSteps, restarts = true, onEvent = () => undefined, onSpawn = () => undefined }) {
+  constructor({
+    name,
+    start,
+    stopSteps,
+    restarts = true,
+    restartsPerMinute = RESTARTS_PER_MINUTE,
+    onEvent = () => undefined,
+    onSpawn = () => undefined,
+  }) {
     this.name = name;
     this.begin = start;
     this.stopSteps = stopSteps;
     this.restarts = restarts;
+    this.restartsPerMinute = restartsPerMinute;
     this.onEvent = onEvent;
     this.onSpawn = onSpawn;
     this.stopping = false;
@@ -75,9 +86,9 @@ export class SupervisedService {
       const nowMs = Date.now();
       this.endedAtMs = [...this.endedAtMs.filter((atMs) => nowMs - atMs < 60_000), nowMs];
       const tries = this.endedAtMs.length;
-      if (!this.restarts || tries > RESTARTS_PER_MINUTE) return this.fall(reason);
+      if (!this.restarts || tries > this.restartsPerMinute) return this.fall(reason);
       this.onEvent(`${reason}; it is started again`);
-      await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** tries));
+      await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_PAUSE_MS, 100 * 2 ** tries)));
       if (this.stopping) return;
       try {
         const next = await this.spawn();

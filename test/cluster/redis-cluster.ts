@@ -6,6 +6,8 @@ import { pause, until } from '../faults/waiting.js';
 const SLOTS = 16_384;
 const NODE_TIMEOUT_MS = 2_000;
 const FORM_LIMIT_MS = 60_000;
+/** A large hash is moved whole, and holds up both servers meanwhile. */
+const MIGRATE_LIMIT_MS = 60_000;
 /** As a supervisor would: a killed node is started again so long after its end. */
 export const RESTART_AFTER_MS = 2_000;
 
@@ -23,9 +25,12 @@ export interface NodeView {
 export class RedisCluster {
   private constructor(readonly servers: readonly RedisServer[]) {}
 
-  static async start(dir: string): Promise<RedisCluster> {
+  /** `nodeTimeoutMs`: a node that is silent for so long is taken for dead. */
+  static async start(dir: string, nodeTimeoutMs = NODE_TIMEOUT_MS): Promise<RedisCluster> {
     const servers: RedisServer[] = [];
-    for (let nth = 0; nth < 6; nth += 1) servers.push(await RedisServer.start(join(dir, `redis-${nth}`), nodeArgs()));
+    for (let nth = 0; nth < 6; nth += 1) {
+      servers.push(await RedisServer.start(join(dir, `redis-${nth}`), nodeArgs(nodeTimeoutMs)));
+    }
     const cluster = new RedisCluster(servers);
     try {
       await cluster.form();
@@ -97,7 +102,7 @@ export class RedisCluster {
       for (;;) {
         const keys = (await redis.call('CLUSTER', 'GETKEYSINSLOT', slot, 3)) as string[];
         if (keys.length === 0) break;
-        await redis.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...keys);
+        await redis.call('MIGRATE', '127.0.0.1', to.port, '', 0, MIGRATE_LIMIT_MS, 'KEYS', ...keys);
         await pause(20);
       }
     });
@@ -166,10 +171,10 @@ export class RedisCluster {
   }
 }
 
-function nodeArgs(): string[] {
+function nodeArgs(nodeTimeoutMs: number): string[] {
   return [
     ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'],
-    ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS), '--cluster-require-full-coverage', 'no'],
+    ...['--cluster-node-timeout', String(nodeTimeoutMs), '--cluster-require-full-coverage', 'no'],
     // A replica that was cut off for long is promoted all the same: what only a primary had was never confirmed.
     ...['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0'],
   ];
