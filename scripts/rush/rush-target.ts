@@ -66,7 +66,10 @@ async function startTarget({ processes, killEveryMs }: RushOptions, signal: Abor
 /** Workers store the orders. What a killed one had in hand is taken over within seconds. */
 const UNDER_FIRE = { CONSUMER_ENABLED: 'false', CLAIM_MIN_IDLE_MS: '3000', CONSUMER_BLOCK_MS: '500' };
 
-/** Kills the processes of ours in turn, one at a time; whoever is down already is spared. */
+/**
+ * Kills the processes of ours in turn, one at a time. The last one of its kind that is up is spared until another has come back: a crowd that meets
+ * nobody proves nothing.
+ */
 class Killer {
   private timer: NodeJS.Timeout | undefined;
   private turn = 0;
@@ -86,8 +89,10 @@ class Killer {
   }
 
   private kill(): void {
-    const living = this.product.processes().filter(({ name }) => /^(API process|The API process|worker)/.test(name));
-    const victim = living[this.turn++ % Math.max(1, living.length)];
+    const up = this.product.processes().filter(({ isUp }) => isUp);
+    const kinds = [/API process/, /^worker/].map((kind) => up.filter(({ name }) => kind.test(name)));
+    const candidates = kinds.flatMap((kind) => (kind.length > 1 ? kind : []));
+    const victim = candidates[this.turn++ % Math.max(1, candidates.length)];
     if (victim === undefined) return;
     process.kill(victim.pid, 'SIGKILL');
     this.kills += 1;

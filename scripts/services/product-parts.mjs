@@ -63,7 +63,9 @@ export class ProductParts {
   }
 
   processes() {
-    return [...this.stores, ...this.apis].flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }]));
+    return [...this.stores, ...this.apis].flatMap(({ name, pid, isUp }) =>
+      pid === undefined ? [] : [{ name, pid, isUp }],
+    );
   }
 
   stop() {

@@ -41,7 +41,7 @@ import { ProductParts } from './product-parts.mjs';
  * @property {string} databaseUrl
  * @property {string} dataDir
  * @property {string} logDir
- * @property {() => { name: string, pid: number }[]} processes what runs now
+ * @property {() => { name: string, pid: number, isUp: boolean }[]} processes what runs now; `isUp`: it was ready, and has not ended since
  * @property {Promise<string>} fallen resolves with the reason when a part ended for good without being told to
  * @property {() => Promise<void>} stop ends the API processes first, then Redis and PostgreSQL; resolves when all are gone. Twice is harmless
  * @property {() => void} kill ends all at once, without a farewell
@@ -196,7 +196,7 @@ async function startApis({ folder, parts, stores, secret, phases = silentPhases(
 
 /** @param {Pick<ProductOptions, 'restarts'>} given */
 function restartsOf({ restarts = false }) {
-  return restarts ? { restarts, restartsPerMinute: Infinity } : {};
+  return restarts ? { restarts, restartsPerMinute: Infinity, restartPauseMs: 100 } : {};
 }
 
 /**

@@ -18,6 +18,7 @@ export class SupervisedService {
    * @param {{ signal: NodeJS.Signals, limitMs: number }[]} options.stopSteps the signals that end it, in turn; SIGKILL follows the last
    * @param {boolean} [options.restarts] false: it is given up at its first unexpected end
    * @param {number} [options.restartsPerMinute]
+   * @param {number} [options.restartPauseMs] the same pause before each new start, instead of growing ones
    * @param {(line: string) => void} [options.onEvent] hears of unexpected ends and new starts
    * @param {() => void} [options.onSpawn] hears of each new process; `pid` is known then
    */
@@ -27,6 +28,7 @@ export class SupervisedService {
     stopSteps,
     restarts = true,
     restartsPerMinute = RESTARTS_PER_MINUTE,
+    restartPauseMs = undefined,
     onEvent = () => undefined,
     onSpawn = () => undefined,
   }) {
@@ -35,6 +37,9 @@ export class SupervisedService {
     this.stopSteps = stopSteps;
     this.restarts = restarts;
     this.restartsPerMinute = restartsPerMinute;
+    this.restartPauseMs = restartPauseMs;
+    /** Ready, and not ended since. */
+    this.isUp = false;
     this.onEvent = onEvent;
     this.onSpawn = onSpawn;
     this.stopping = false;
@@ -70,7 +75,9 @@ export class SupervisedService {
   /** @param {ChildProcess} child */
   adopt(child) {
     this.child = child;
+    this.isUp = true;
     const ended = () => {
+      this.isUp = false;
       if (this.stopping || this.child !== child) return;
       this.child = undefined;
       this.restarting = this.afterEnd(child);
@@ -88,7 +95,9 @@ export class SupervisedService {
       const tries = this.endedAtMs.length;
       if (!this.restarts || tries > this.restartsPerMinute) return this.fall(reason);
       this.onEvent(`${reason}; it is started again`);
-      await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_PAUSE_MS, 100 * 2 ** tries)));
+      await new Promise((resolve) =>
+        setTimeout(resolve, this.restartPauseMs ?? Math.min(LONGEST_PAUSE_MS, 100 * 2 ** tries)),
+      );
       if (this.stopping) return;
       try {
         const next = await this.spawn();
