@@ -6,7 +6,7 @@ import { type Product, startProduct } from '../services/product.mjs';
 import { closedLoad } from './load.js';
 import { answersWith, type Sample, sampleOf, startCpu } from './measurement.js';
 import { openSale, purchasesOf, until } from './sale.js';
-import type { Stage } from './stage.js';
+import { apiOf, type Stage } from './stage.js';
 import { startWorker, type WorkerProcess } from './worker-process.js';
 
 const CONNECTIONS = 64;
@@ -49,9 +49,9 @@ export class ClusterPair {
     for (let nth = 0; nth < PARTITIONS; nth += 1)
       vouchers.push(await openSale({ apiUrl: product.url, secret: stage.secret }, each));
     const requests = purchasesOf(stage.secret, vouchers, each * PARTITIONS);
-    const api = product.processes().find((process) => process.name.includes('API'))?.pid as number;
-    const cpu = startCpu(stage, { api, worker: worker.pid });
-    const load = await closedLoad(Number(new URL(product.url).port), CONNECTIONS, requests);
+    const api = apiOf(product);
+    const cpu = startCpu(stage, { api: api.pid, worker: worker.pid });
+    const load = await closedLoad(api.port, CONNECTIONS, requests);
     const accepted = answersWith(202, load, `purchases, ${name}`);
     await until(`the orders of the ${name} are stored`, async () => {
       const { rows } = await sql.query<{ count: string }>(

@@ -18,7 +18,7 @@ export interface MemoryReading {
 
 /**
  * Sends `requests` purchases, one in twenty of which is accepted, and reads the resident memory of the API process on the way (ten readings and one
- * before). Each turn has sales of its own, so that what is remembered of old ones must go. Buyers come again after 100,000 others.
+ * before). Each turn has a sale and buyers of its own, so that what is remembered of old ones must go.
  */
 export async function measureMemory(
   stage: Stage,

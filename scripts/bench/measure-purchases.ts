@@ -1,7 +1,7 @@
 import { closedLoad } from './load.js';
 import { answersWith, type Sample, sampleOf, startCpu } from './measurement.js';
 import { drained, forgetSales, openPeerSale, openSale, purchasesOf, storedOrders, until } from './sale.js';
-import { PEER_SCHEMA, type Stage } from './stage.js';
+import { type ApiProcess, PEER_SCHEMA, type Stage } from './stage.js';
 
 const IDLE_MS = 1_000;
 
@@ -20,7 +20,7 @@ export async function measureAcceptance(
   stage: Stage,
   connections: number,
   count: number,
-  api: { readonly port: number; readonly pid: number } = { port: stage.apiPort, pid: stage.apiPid },
+  api: ApiProcess = stage.api,
 ): Promise<Sample> {
   const voucherId = await openSale(stage, count);
   const requests = purchasesOf(stage.secret, [voucherId], count);

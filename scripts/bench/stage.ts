@@ -25,8 +25,21 @@ const PROFILER = pathToFileURL(join(projectRoot, 'dist/scripts/bench/reference/p
 
 type Stop = () => Promise<void>;
 
+/** An API process: where it listens, and whose CPU counts. */
+export interface ApiProcess {
+  readonly port: number;
+  readonly pid: number;
+}
+
+/** The API process of a product that has one. */
+export function apiOf(product: Product): ApiProcess {
+  const api = product.processes().find(({ name }) => name.includes('API'));
+  if (api === undefined) throw new Error('the API process is gone');
+  return { port: Number(new URL(product.url).port), pid: api.pid };
+}
+
 export interface Replicated {
-  readonly api: { readonly port: number; readonly pid: number };
+  readonly api: ApiProcess;
   readonly replica: Redis;
 }
 
@@ -78,14 +91,16 @@ export class Stage {
     return this.product.url;
   }
 
+  get api(): ApiProcess {
+    return apiOf(this.product);
+  }
+
   get apiPort(): number {
-    return Number(new URL(this.product.url).port);
+    return this.api.port;
   }
 
   get apiPid(): number {
-    const api = this.product.processes().find(({ name }) => name.includes('API'));
-    if (api === undefined) throw new Error('the API process is gone');
-    return api.pid;
+    return this.api.pid;
   }
 
   /** A reference or a peer; started when it is first asked for. */
@@ -122,8 +137,7 @@ export class Stage {
       env: { LOG_LEVEL: 'warn', CONSUMER_ENABLED: 'false', ADMISSION_DURABILITY: 'replica' },
     });
     this.stops.push(() => product.stop());
-    const pid = product.processes().find(({ name }) => name.includes('API'))?.pid as number;
-    return { api: { port: Number(new URL(product.url).port), pid }, replica };
+    return { api: apiOf(product), replica };
   }
 
   /** Ends all, the API first, and removes the data. */

@@ -39,9 +39,8 @@ export async function runRush(
     const [othersLoad = 0] = loadavg();
     const cpuBefore = process.cpuUsage();
     watch.start();
-    target.startKilling();
-    await crowd.run(signal);
-    target.stopKilling();
+    target.killer?.start();
+    await crowd.run(signal).finally(() => target.killer?.stop());
     const cpu = process.cpuUsage(cpuBefore);
     const generatorCpuShare = (cpu.user + cpu.system) / 1_000 / (crowd.endedMs - crowd.startedMs);
     const settledMs = await watch.settle(options.settleMs, signal);
@@ -56,7 +55,7 @@ export async function runRush(
         connections: options.connections,
         rate: options.rate,
       },
-      target: { urls, processes: target.processes, voucherId, kills: target.kills() },
+      target: { urls, processes: target.processes, voucherId, kills: target.killer?.kills ?? 0 },
       lookedThrough: why === undefined ? view.name : `${view.name}: ${why}`,
       facts,
       promises: judgeRush(facts),

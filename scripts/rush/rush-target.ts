@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readSettings, type Settings } from '#config';
-import { type Product, startProduct } from '../services/product.mjs';
+import { startProduct } from '../services/product.mjs';
 import { projectRoot } from '../setup/project-root.mjs';
+import { Killer } from './killer.js';
 import type { RushOptions } from './options.js';
 
 /** The service that is rushed at. */
@@ -13,10 +14,8 @@ export interface RushTarget {
   readonly secret: string;
   /** Where its stores are, or why they cannot be looked at. */
   readonly stores: { readonly settings: Settings } | { readonly unknown: string };
-  /** Processes killed so far (--kill-every). */
-  kills(): number;
-  startKilling(): void;
-  stopKilling(): void;
+  /** Where processes are to be killed meanwhile (--kill-every). */
+  readonly killer: Killer | undefined;
   stop(): Promise<void>;
 }
 
@@ -39,7 +38,6 @@ async function startTarget({ processes, killEveryMs }: RushOptions, signal: Abor
     env: { LOG_LEVEL: 'warn', API_PROCESSES: '1', ...(killEveryMs === undefined ? {} : UNDER_FIRE) },
     ...(killEveryMs === undefined ? {} : { workerProcesses: processes, restarts: true }),
   });
-  const killer = killEveryMs === undefined ? undefined : new Killer(product, killEveryMs);
   const { urls, secret, redisUrl, databaseUrl } = product;
   return {
     urls,
@@ -53,51 +51,13 @@ async function startTarget({ processes, killEveryMs }: RushOptions, signal: Abor
       REDIS_URL: redisUrl,
       DATABASE_URL: databaseUrl,
     }),
-    kills: () => killer?.kills ?? 0,
-    startKilling: () => killer?.start(),
-    stopKilling: () => killer?.stop(),
-    stop: () => {
-      killer?.stop();
-      return product.stop();
-    },
+    killer: killEveryMs === undefined ? undefined : new Killer(product, killEveryMs),
+    stop: () => product.stop(),
   };
 }
 
 /** Workers store the orders. What a killed one had in hand is taken over within seconds. */
 const UNDER_FIRE = { CONSUMER_ENABLED: 'false', CLAIM_MIN_IDLE_MS: '3000', CONSUMER_BLOCK_MS: '500' };
-
-/**
- * Kills the processes of ours in turn, one at a time. The last one of its kind that is up is spared until another has come back: a crowd that meets
- * nobody proves nothing.
- */
-class Killer {
-  private timer: NodeJS.Timeout | undefined;
-  private turn = 0;
-  kills = 0;
-
-  constructor(
-    private readonly product: Product,
-    private readonly everyMs: number,
-  ) {}
-
-  start(): void {
-    this.timer ??= setInterval(() => this.kill(), this.everyMs);
-  }
-
-  stop(): void {
-    clearInterval(this.timer);
-  }
-
-  private kill(): void {
-    const up = this.product.processes().filter(({ isUp }) => isUp);
-    const kinds = [/API process/, /^worker/].map((kind) => up.filter(({ name }) => kind.test(name)));
-    const candidates = kinds.flatMap((kind) => (kind.length > 1 ? kind : []));
-    const victim = candidates[this.turn++ % Math.max(1, candidates.length)];
-    if (victim === undefined) return;
-    process.kill(victim.pid, 'SIGKILL');
-    this.kills += 1;
-  }
-}
 
 function namedTarget(urls: readonly string[]): RushTarget {
   const { DATABASE_URL, REDIS_URL, REDIS_CLUSTER_NODES, REDIS_SENTINELS } = process.env;
@@ -106,10 +66,10 @@ function namedTarget(urls: readonly string[]): RushTarget {
     urls,
     processes: urls.length,
     secret: process.env['AUTH_JWT_SECRET'] || keptSecret(),
-    stores: named ? storeSettings(process.env) : { unknown: 'DATABASE_URL and REDIS_URL are not given' },
-    kills: () => 0,
-    startKilling: () => undefined,
-    stopKilling: () => undefined,
+    stores: named
+      ? storeSettings(process.env)
+      : { unknown: 'DATABASE_URL and REDIS_URL (or REDIS_CLUSTER_NODES, REDIS_SENTINELS) are not given' },
+    killer: undefined,
     stop: () => Promise.resolve(),
   };
 }

@@ -8,17 +8,22 @@ import { createServer } from 'node:net';
 const FIRST_PORT = 20_000;
 const LAST_PORT = 32_767;
 const MAX_TRIES = 100;
+/** A node of a Redis Cluster listens for its peers on the port that is so much higher. */
+const CLUSTER_BUS_OFFSET = 10_000;
 
 /**
  * Finds a TCP port on 127.0.0.1 that nobody listens on now, for a process that is started soon.
+ * @param {object} [needs]
+ * @param {boolean} [needs.clusterBus] the port of its cluster bus is free as well, and below those of the system, too
  * @returns {Promise<number>}
  */
-export async function freePort() {
+export async function freePort({ clusterBus = false } = {}) {
+  const last = clusterBus ? LAST_PORT - CLUSTER_BUS_OFFSET : LAST_PORT;
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const port = randomInt(FIRST_PORT, LAST_PORT + 1);
-    if (await isFree(port)) return port;
+    const port = randomInt(FIRST_PORT, last + 1);
+    if ((await isFree(port)) && (!clusterBus || (await isFree(port + CLUSTER_BUS_OFFSET)))) return port;
   }
-  throw new Error(`no free port between ${FIRST_PORT} and ${LAST_PORT} in ${MAX_TRIES} tries`);
+  throw new Error(`no free port between ${FIRST_PORT} and ${last} in ${MAX_TRIES} tries`);
 }
 
 /**

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { urlOf } from './api-server.mjs';
 import { banner, curlLine, withoutPassword } from './banner.mjs';
 import { dataFolder, keptSecret, logTail, rotateLog } from './data-folder.mjs';
+import { freePort } from './free-port.mjs';
 import { isOnSale } from './demo-voucher.mjs';
 import { listeners, listenFault, mayListen, portOwner } from './port-owner.mjs';
 import { canReach } from './postgres-account.mjs';
@@ -170,6 +171,13 @@ describe('a supervised service', () => {
 });
 
 describe('a port', () => {
+  it('that is free lies below those that the system hands out, and so does the bus of a cluster node', async () => {
+    const ports = await Promise.all(Array.from({ length: 50 }, () => freePort()));
+    expect(Math.max(...ports)).toBeLessThan(32_768);
+    const nodes = await Promise.all(Array.from({ length: 50 }, () => freePort({ clusterBus: true })));
+    expect(Math.max(...nodes) + 10_000).toBeLessThan(32_768);
+  });
+
   it('that is taken is seen, with who holds it', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,7 +1,6 @@
 import { endProcess, identify } from './process-identity.mjs';
 
 const RESTARTS_PER_MINUTE = 5;
-const LONGEST_PAUSE_MS = 3_200;
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 
@@ -95,9 +94,7 @@ export class SupervisedService {
       const tries = this.endedAtMs.length;
       if (!this.restarts || tries > this.restartsPerMinute) return this.fall(reason);
       this.onEvent(`${reason}; it is started again`);
-      await new Promise((resolve) =>
-        setTimeout(resolve, this.restartPauseMs ?? Math.min(LONGEST_PAUSE_MS, 100 * 2 ** tries)),
-      );
+      await new Promise((resolve) => setTimeout(resolve, this.restartPauseMs ?? 100 * 2 ** tries));
       if (this.stopping) return;
       try {
         const next = await this.spawn();

@@ -1,8 +1,9 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pause } from '../faults/waiting.js';
-import { Fleet, runFolder } from './fleet.js';
-import { RedisCluster } from './redis-cluster.js';
+import { pause, until } from '../support/waiting.js';
+import { startClusteredFleet } from './clustered-fleet.js';
+import type { Fleet } from './fleet.js';
+import type { RedisCluster } from './redis-cluster.js';
 
 /** From the moment when a replica is attached again. */
 const RESUME_LIMIT_MS = 10_000;
@@ -10,29 +11,20 @@ const WAIT_LIMIT_MS = 60_000;
 const BUYERS = 32;
 const PARTITIONS = [0, 1, 2, 3, 4, 5, 6, 7];
 
-const folder = runFolder();
 let cluster: RedisCluster;
 let client: Cluster;
 let fleet: Fleet;
+let stop: () => Promise<void> = () => Promise.resolve();
 /** Partition to slot. */
 const slots = new Map<number, number>();
 const slotOf = (partition: number) => slots.get(partition) as number;
 
 beforeAll(async () => {
-  cluster = await RedisCluster.start(folder.dir);
-  client = cluster.connect();
-  const env = { REDIS_CLUSTER_NODES: cluster.nodes, STREAM_PARTITIONS: '8' };
-  fleet = await Fleet.start(folder.dir, env, client);
+  ({ cluster, client, fleet, stop } = await startClusteredFleet());
   for (const partition of PARTITIONS)
     slots.set(partition, Number(await client.call('CLUSTER', 'KEYSLOT', `seckill:epoch:{${partition}}`)));
 }, 240_000);
-afterAll(async () => {
-  // Where the start failed, the later parts are not there.
-  await (fleet as Fleet | undefined)?.stop();
-  (client as Cluster | undefined)?.disconnect();
-  await (cluster as RedisCluster | undefined)?.stop();
-  folder.remove();
-}, 60_000);
+afterAll(() => stop(), 60_000);
 
 /** The partitions that the server holds now. */
 async function heldBy(port: number): Promise<number[]> {
@@ -76,7 +68,7 @@ describe.sequential('three primaries, three replicas, 8 partitions, ADMISSION_DU
     const affected = await heldBy(primary.port);
     const faultMs = performance.now();
     const restarted = cluster.killAndRestart(primary);
-    await pause(500);
+    await until('the primary is down', () => !primary.isRunning, WAIT_LIMIT_MS);
     await cluster.untilReplicated(slotOf(3));
     const attachedMs = performance.now();
     const tookMs = await fleet.resumed(affected, attachedMs, WAIT_LIMIT_MS);

@@ -11,7 +11,7 @@ import { HttpConnection } from '../faults/http-client.js';
 import { ProductNode } from '../faults/product-node.js';
 import { StoreReader } from '../faults/store-reader.js';
 import { PostgresServer, type RedisServer } from '../faults/store-servers.js';
-import { pause, until } from '../faults/waiting.js';
+import { pause, until } from '../support/waiting.js';
 import { FAULT_SECRET } from '../faults/world.js';
 
 const root = join(import.meta.dirname, '../..');

@@ -1,33 +1,27 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Fleet, type FleetVoucher, runFolder } from './fleet.js';
-import { RedisCluster } from './redis-cluster.js';
+import { startClusteredFleet } from './clustered-fleet.js';
+import type { Fleet, FleetVoucher } from './fleet.js';
+import type { RedisCluster } from './redis-cluster.js';
 
 const MARKS = 1_000_000;
 const UNITS = 2_000_000;
-const PIECE = 5_000;
+const MARKS_PER_CALL = 2_500;
 /** A server that moves a hash of a million fields is silent for seconds. */
 const NODE_TIMEOUT_MS = 30_000;
 const REOPEN_LIMIT_MS = 300_000;
 const FIRST_USER = 100_000_000;
 const FIRST_ORDER = 2_000_000_000_000;
 
-const folder = runFolder();
 let cluster: RedisCluster;
 let client: Cluster;
 let fleet: Fleet;
+let stop: () => Promise<void> = () => Promise.resolve();
 
 beforeAll(async () => {
-  cluster = await RedisCluster.start(folder.dir, NODE_TIMEOUT_MS);
-  client = cluster.connect();
-  fleet = await Fleet.start(folder.dir, { REDIS_CLUSTER_NODES: cluster.nodes, STREAM_PARTITIONS: '8' }, client);
+  ({ cluster, client, fleet, stop } = await startClusteredFleet(NODE_TIMEOUT_MS));
 }, 240_000);
-afterAll(async () => {
-  await (fleet as Fleet | undefined)?.stop();
-  (client as Cluster | undefined)?.disconnect();
-  await (cluster as RedisCluster | undefined)?.stop();
-  folder.remove();
-}, 60_000);
+afterAll(() => stop(), 60_000);
 
 /** Stores a million orders in both stores as if they had been bought: the rows in one transaction, the marks with their units, piece by piece. */
 async function sellMillion({ voucherId, partition }: FleetVoucher): Promise<void> {
@@ -38,8 +32,11 @@ async function sellMillion({ voucherId, partition }: FleetVoucher): Promise<void
     UPDATE tb_seckill_voucher SET stock = stock - (SELECT count(*) FROM stored) WHERE voucher_id = ${voucherId}`);
   const keys = [`seckill:order:{${partition}}:${voucherId}`, `seckill:stock:{${partition}}:${voucherId}`];
   const script = `redis.call('HSET', KEYS[1], unpack(ARGV)) return redis.call('DECRBY', KEYS[2], #ARGV / 2)`;
-  for (let at = 0; at < MARKS; at += PIECE / 2) {
-    const marks = Array.from({ length: PIECE / 2 }, (_, nth) => [FIRST_USER + at + nth, FIRST_ORDER + at + nth]).flat();
+  for (let at = 0; at < MARKS; at += MARKS_PER_CALL) {
+    const marks = Array.from({ length: MARKS_PER_CALL }, (_, nth) => [
+      FIRST_USER + at + nth,
+      FIRST_ORDER + at + nth,
+    ]).flat();
     await client.eval(script, 2, ...keys, ...marks);
   }
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Cluster } from 'ioredis';
 import { RedisServer } from '../faults/store-servers.js';
-import { pause, until } from '../faults/waiting.js';
+import { pause, until } from '../support/waiting.js';
 
 const SLOTS = 16_384;
 const NODE_TIMEOUT_MS = 2_000;

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../faults/store-servers.js';
-import { pause, until } from '../faults/waiting.js';
+import { pause, until } from '../support/waiting.js';
 import { TestSentinel } from '../support/sentinel.js';
 import { Fleet, runFolder } from './fleet.js';
 import { RESTART_AFTER_MS } from './redis-cluster.js';

@@ -2,7 +2,7 @@ import { signToken } from '../../scripts/services/signed-token.mjs';
 import { type Call, type History, learn, unheard } from './history.js';
 import { HttpConnection, NoAnswerError } from './http-client.js';
 import type { Random } from './random.js';
-import { pause } from './waiting.js';
+import { pause } from '../support/waiting.js';
 import { FAULT_SECRET } from './world.js';
 
 /** A purchase is answered within the product's deadline; this is far above it, so that only an answer that never comes is missed. */

@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, readdirSync, existsSync } from 'node
 import { join } from 'node:path';
 import { freePort } from '../../scripts/services/free-port.mjs';
 import { endChild, hasEnded } from './store-servers.js';
-import { until } from './waiting.js';
+import { until } from '../support/waiting.js';
 
 const READY_LIMIT_MS = 90_000;
 

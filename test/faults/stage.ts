@@ -7,7 +7,7 @@ import { MetricsCheck } from './metrics-check.js';
 import type { Random } from './random.js';
 import { Settlement } from './settlement.js';
 import { StoreReader } from './store-reader.js';
-import { pause, until } from './waiting.js';
+import { pause, until } from '../support/waiting.js';
 import { FAULT_SECRET, type LinkedNode, type World } from './world.js';
 
 const CALL_LIMIT_MS = 15_000;

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { freePort } from '../../scripts/services/free-port.mjs';
 import { startPostgres } from '../../scripts/services/postgres-server.mjs';
 import { startRedis } from '../../scripts/services/redis-server.mjs';
-import { until } from './waiting.js';
+import { until } from '../support/waiting.js';
 
 const END_LIMIT_MS = 20_000;
 
@@ -36,7 +36,8 @@ export class RedisServer {
 
   /** `args` win over the defaults: append-only, fsync always, never evicting. */
   static async start(dir: string, args: readonly string[] = []): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), dir, args);
+    const port = await freePort({ clusterBus: args.includes('--cluster-enabled') });
+    const server = new RedisServer(port, dir, args);
     await server.up();
     return server;
   }

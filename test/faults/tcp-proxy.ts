@@ -1,4 +1,5 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { pause } from '../support/waiting.js';
 
 /** What becomes of a piece of traffic: it goes on, it is lost and the connection cut, or it goes on and the connection is cut behind it. */
 export type Verdict = 'FORWARD' | 'LOSE_AND_CUT' | 'FORWARD_AND_CUT';
@@ -159,7 +160,7 @@ export class TcpProxy {
     pair.late += 1;
     pair.tail = pair.tail.then(async () => {
       const leftMs = dueMs - performance.now();
-      if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
+      if (leftMs > 0) await pause(leftMs);
       pair.late -= 1;
       act();
     });

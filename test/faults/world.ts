@@ -5,7 +5,7 @@ import { ProductNode } from './product-node.js';
 import { PostgresServer, RedisServer } from './store-servers.js';
 import { TcpProxy } from './tcp-proxy.js';
 import { mountSmallDisk, unmountSmallDisk } from './small-disk.js';
-import { until } from './waiting.js';
+import { until } from '../support/waiting.js';
 
 /** Signs the tokens of every buyer of a run. */
 export const FAULT_SECRET = 'the secret of the fault harness, 32 bytes and more';

@@ -3,6 +3,7 @@ import { readSettings, type Settings } from '#config';
 import type { Intake } from '#http';
 import { createApp } from '../../apps/seckill/src/app.js';
 import { TEST_SECRET } from './tokens.js';
+import { until } from './waiting.js';
 
 export interface AppOptions {
   readonly redisUrl: string;
@@ -51,12 +52,13 @@ export async function startApp({
 
 /** Resolves when GET /health/ready answers 200; fails with its last body after `limitMs`. */
 export async function whenReady(url: string, limitMs = 20_000): Promise<void> {
-  const deadline = performance.now() + limitMs;
-  for (;;) {
-    const answer = await fetch(`${url}/health/ready`).catch(() => undefined);
-    if (answer?.status === 200) return;
-    const said = answer === undefined ? 'no answer' : await answer.text();
-    if (performance.now() > deadline) throw new Error(`not ready within ${limitMs} ms: ${said}`);
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
+  await until(
+    'ready',
+    async () => {
+      const answer = await fetch(`${url}/health/ready`);
+      if (answer.status !== 200) throw new Error(await answer.text());
+      return true;
+    },
+    limitMs,
+  );
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../scripts/services/free-port.mjs';
 import { TEST_SECRET } from './tokens.js';
+import { until } from './waiting.js';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -55,15 +56,17 @@ export class ProductProcess {
 
   /** Resolves when GET on the path answers with the status; fails with the process's own words after `limitMs`, or when it ends before. */
   async until(path: string, status: number, limitMs = 30_000): Promise<Response> {
-    const deadline = performance.now() + limitMs;
     let said = 'no answer';
-    while (performance.now() < deadline && this.child.exitCode === null) {
-      const answer = await fetch(this.url + path).catch(() => undefined);
-      if (answer?.status === status) return answer;
-      if (answer !== undefined) said = `${answer.status} ${await answer.text()}`;
-      await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    throw new Error(`GET ${path} did not answer ${status}: ${said}\n${this.text}`);
+    const look = async (): Promise<Response | 'ENDED' | undefined> => {
+      if (this.child.exitCode !== null) return 'ENDED';
+      const answer = await fetch(this.url + path);
+      if (answer.status === status) return answer;
+      said = `${answer.status} ${await answer.text()}`;
+      return undefined;
+    };
+    const seen = await until(path, look, limitMs).catch(() => 'LATE' as const);
+    if (typeof seen === 'string') throw new Error(`GET ${path} did not answer ${status}: ${said}\n${this.text}`);
+    return seen;
   }
 
   /** Sends the signal; the time of `ended` counts from the first one. */

@@ -20,7 +20,8 @@ export class TestRedis {
 
   /** Starts it; `args` are redis-server arguments that win over the defaults (append-only, fsync always, noeviction). */
   static async start(args: string[] = []): Promise<TestRedis> {
-    const redis = new TestRedis(await freePort(), mkdtempSync(join(tmpdir(), 'flash-sale-redis-')), args);
+    const port = await freePort({ clusterBus: args.includes('--cluster-enabled') });
+    const redis = new TestRedis(port, mkdtempSync(join(tmpdir(), 'flash-sale-redis-')), args);
     await redis.up();
     return redis;
   }

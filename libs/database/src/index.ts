@@ -2,7 +2,6 @@ export { createDatabase, DatabaseModule } from './database.module.js';
 export { Database, type DatabaseStatus } from './database.js';
 export {
   classifyDatabaseError,
-  CommitUnknownError,
   DatabaseUnavailableError,
   sqlStateOf,
   TransactionRolledBackError,

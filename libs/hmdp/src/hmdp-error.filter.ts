@@ -1,6 +1,5 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { TimeoutError } from 'rxjs';
 import { isTrouble, ProblemException } from '#http';
 import { fail, sendEnvelope, TEXTS } from './envelope.js';
 
@@ -30,7 +29,7 @@ export class HmdpErrorFilter implements ExceptionFilter {
 
 /** Passing trouble, lateness, and requests that cannot be read: no defect of ours. */
 function isExpected(error: unknown): boolean {
-  if (isTrouble(error) || error instanceof TimeoutError || error instanceof ProblemException) return true;
+  if (isTrouble(error) || error instanceof ProblemException) return true;
   if (error instanceof HttpException) return error.getStatus() < 500;
   const { statusCode } = (error ?? {}) as { statusCode?: unknown };
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500;

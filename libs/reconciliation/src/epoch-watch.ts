@@ -1,10 +1,8 @@
 import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { SETTINGS, type Settings } from '#config';
 import { Database } from '#database';
-import { isTrouble } from '#http';
 import { OrderRepository } from '#orders';
 import { EpochRegister, type EpochState, type RebuildRequest } from '#sale-register';
-import { BackOff } from './back-off.js';
 import { partitionsClosed } from './metrics.js';
 import { isLeftBehind, type PartitionCondition, type PartitionStatus } from './partition-status.js';
 import { RebuildService } from './rebuild.service.js';
@@ -12,6 +10,7 @@ import { RecordReader } from './record.reader.js';
 import { ReconciliationService } from './reconciliation.service.js';
 import { TimelineWatch } from './timeline-watch.js';
 import { RebuildLostError } from './voucher-rebuild.js';
+import { messageOf, WatchJobs } from './watch-jobs.js';
 
 const LOOK_EVERY_MS = 1_000;
 /** Between looks for partitions that the record names and the settings do not. */
@@ -20,14 +19,8 @@ const LIST_EVERY_MS = 5_000;
 const LOOK_AGAIN_MS = 200;
 /** Between looks that were asked for. */
 const SHORTEST_PAUSE_MS = 20;
-/** One rebuild, at most: a larger partition goes on from what stands, at the next look. */
-const REBUILD_DEADLINE_MS = 600_000;
-/** Rebuilds at the same time. */
-const MAX_JOBS = 4;
 /** Wishes kept; a wish that finds the list full is made again by the next purchase that is refused. */
 const MAX_WISHES = 1_000;
-const PARTITION_KEY = /^partition (\d+)$/;
-const MAX_BACK_OFFS = 10_000;
 
 /**
  * Sees to it that every partition is open. Each second, and when asked, it looks at every known partition's epoch; where one is closed it has it rebuilt and
@@ -38,11 +31,9 @@ const MAX_BACK_OFFS = 10_000;
 export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   private readonly logger = new Logger(EpochWatch.name);
   private readonly statuses = new Map<number, PartitionStatus>();
-  private readonly backOffs = new Map<string, BackOff>();
-  /** Work in hand, by what it works on: nothing is worked on twice at once. */
-  private readonly jobs = new Map<string, Promise<void>>();
   private readonly wishes = new Map<string, RebuildRequest>();
   private readonly stopping = new AbortController();
+  private readonly jobs = new WatchJobs(this.logger, this.stopping.signal, () => this.wakeUp());
   private known: number[];
   private listAgainMs = 0;
   private loop: Promise<void> | undefined;
@@ -86,7 +77,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     this.wakeUp();
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise((resolve) => (timer = setTimeout(resolve, this.settings.shutdownTimeoutMs / 2)));
-    await Promise.race([Promise.allSettled([this.loop, ...this.jobs.values()]), limit]);
+    await Promise.race([Promise.allSettled([this.loop, ...this.jobs.ends()]), limit]);
     clearTimeout(timer);
   }
 
@@ -98,7 +89,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   /** One look at everything, and the end of the work it began. A call during a look joins it. */
   async runOnce(): Promise<void> {
     await this.lookOnce();
-    await Promise.all(this.jobs.values());
+    await Promise.all(this.jobs.ends());
   }
 
   private want(request: RebuildRequest): void {
@@ -150,7 +141,8 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     for (const [key, wish] of [...this.wishes]) {
       const { voucherId } = wish;
       if (voucherId === undefined) this.wishes.delete(key);
-      else if (ready && this.begin(key, (signal) => this.grant(key, wish, voucherId, signal))) this.wishes.delete(key);
+      else if (ready && this.jobs.begin(key, (signal) => this.grant(key, wish, voucherId, signal)))
+        this.wishes.delete(key);
     }
   }
 
@@ -164,11 +156,11 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
       }
       if (await this.timeline.moved()) {
         this.logger.warn('The database is on another timeline: everything is reconciled with it');
-        this.begin('timeline', async () => void (await this.reconciliation.pass({ actor: 'timeline-change' })));
+        this.jobs.begin('timeline', async () => void (await this.reconciliation.pass({ actor: 'timeline-change' })));
       }
       return await this.orders.rebuiltHistories();
     } catch (error) {
-      this.complain('database', 'The partitions of the record cannot be read', error);
+      this.jobs.complain('database', 'The partitions of the record cannot be read', error);
       return new Map();
     }
   }
@@ -186,7 +178,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     switch (state.kind) {
       case 'OPEN':
         if (isLeftBehind(partition, state.value, rebuilt ?? new Map())) return this.demandRebuild(partition, key);
-        this.backOffs.delete(key);
+        this.jobs.reset(key);
         return this.note(partition, 'OPEN');
       case 'NO_HISTORY':
         return this.note(partition, 'NOT_SUPPORTED', 'the Redis server has no master_replid');
@@ -200,8 +192,12 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
   }
 
   private demandRebuild(partition: number, key: string): void {
-    if (!this.isDue(key)) return;
-    if (!this.begin(key, (signal) => this.rebuildPartition(partition, signal))) this.note(partition, 'CLOSED');
+    if (!this.jobs.isDue(key)) return;
+    const begun = this.jobs.begin(key, (signal) => this.rebuildPartition(partition, signal), {
+      urgent: true,
+      failed: (error) => this.note(partition, 'FAILING', messageOf(error)),
+    });
+    if (!begun) this.note(partition, 'CLOSED');
   }
 
   private async rebuildPartition(partition: number, signal: AbortSignal): Promise<void> {
@@ -212,7 +208,7 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
       case 'NOT_NEEDED':
         this.note(partition, 'OPEN');
         // Ended sales, and vouchers stored while we worked: the partition sells meanwhile.
-        this.begin(`what partition ${partition} still lacks`, async (late) => {
+        this.jobs.begin(`what partition ${partition} still lacks`, async (late) => {
           await this.rebuilds.rebuildMissing(partition, { signal: late });
         });
         return;
@@ -241,48 +237,6 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     if (report?.outcome === 'LOST') throw new RebuildLostError();
   }
 
-  /** Begins the work unless it is in hand, must wait after a failure, or too much else is in hand. */
-  private begin(key: string, work: (signal: AbortSignal) => Promise<void>): boolean {
-    if (this.jobs.has(key) || this.isBusy(key) || !this.isDue(key)) return false;
-    const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(REBUILD_DEADLINE_MS)]);
-    const job = work(signal)
-      .then(
-        () => void this.backOffs.delete(key),
-        (error: unknown) => this.failed(key, error),
-      )
-      .finally(() => {
-        this.jobs.delete(key);
-        this.wakeUp();
-      });
-    this.jobs.set(key, job);
-    return true;
-  }
-
-  /** A closed partition waits for no other kind of work: nothing is sold from it. */
-  private isBusy(key: string): boolean {
-    const jobs = [...this.jobs.keys()];
-    return (PARTITION_KEY.test(key) ? jobs.filter((job) => PARTITION_KEY.test(job)) : jobs).length >= MAX_JOBS;
-  }
-
-  private failed(key: string, error: unknown): void {
-    if (this.stopping.signal.aborted) return;
-    const partition = PARTITION_KEY.exec(key)?.[1];
-    if (partition !== undefined) this.note(Number(partition), 'FAILING', messageOf(error));
-    this.complain(key, `The rebuild of ${key} failed and is tried again`, error);
-  }
-
-  private isDue(key: string): boolean {
-    return this.backOffs.get(key)?.isDue(Date.now()) ?? true;
-  }
-
-  private complain(key: string, what: string, error: unknown): void {
-    if (this.backOffs.size >= MAX_BACK_OFFS) this.backOffs.clear();
-    const backOff = this.backOffs.get(key) ?? new BackOff();
-    this.backOffs.set(key, backOff);
-    if (backOff.failed(messageOf(error), Date.now(), isTrouble(error)))
-      this.logger.warn(`${what}: ${messageOf(error)}`);
-  }
-
   private note(partition: number, condition: PartitionCondition, reason?: string): void {
     const last = this.statuses.get(partition);
     if (last?.condition === condition && last.reason === reason) return;
@@ -291,8 +245,4 @@ export class EpochWatch implements OnModuleInit, OnModuleDestroy {
     if (last?.condition === condition) return;
     this.logger.log(`Partition ${partition}: ${condition}${reason === undefined ? '' : ` (${reason})`}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

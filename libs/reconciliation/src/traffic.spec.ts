@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { disagreements, purchases, ReconciliationRoom } from '../../../test/support/reconciliation-room.js';
+import { pause } from '../../../test/support/waiting.js';
 import type { Finding, Repair } from './index.js';
 
 let room: ReconciliationRoom;
@@ -40,7 +41,7 @@ function startRush(paceMs = 1): Rush {
       });
       steps += 1;
       // The pace of the crowd.
-      await new Promise((resolve) => setTimeout(resolve, paceMs));
+      await pause(paceMs);
     }
   })();
   const draining = (async () => {

@@ -1,9 +1,8 @@
-import { Controller, Get, Header, Inject, Query } from '@nestjs/common';
+import { Controller, Get, Header, Query, UseInterceptors } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiPropertyOptional, ApiTags } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import { Buyer, CurrentUser, type Identity } from '#auth';
-import { SETTINGS, type Settings } from '#config';
-import { ApiProblems, invalidArgument, LATE, ProblemException, within } from '#http';
+import { AnswerInTimeInterceptor, ApiProblems, invalidArgument } from '#http';
 import { OrderReader, type OrderView } from '#orders';
 import { OrderPageModel } from './order.model.js';
 
@@ -17,12 +16,10 @@ export class MyOrdersQuery {
 
 /** A buyer's stored orders over all vouchers. */
 @ApiTags('orders')
+@UseInterceptors(AnswerInTimeInterceptor)
 @Controller('v1/me/orders')
 export class MyOrdersController {
-  constructor(
-    private readonly orders: OrderReader,
-    @Inject(SETTINGS) private readonly settings: Settings,
-  ) {}
+  constructor(private readonly orders: OrderReader) {}
 
   @Get()
   @Buyer()
@@ -39,11 +36,7 @@ export class MyOrdersController {
     @Query() query: MyOrdersQuery,
   ): Promise<{ items: readonly OrderView[]; nextCursor?: string }> {
     const cursor = query.cursor === '' ? undefined : query.cursor;
-    const page = await within(
-      this.orders.listOrdersOfUser(buyer.userId, cursor),
-      this.settings.http.requestTimeoutMs * 0.9,
-    );
-    if (page === LATE) throw new ProblemException('UNAVAILABLE');
+    const page = await this.orders.listOrdersOfUser(buyer.userId, cursor);
     if (page.kind === 'INVALID_CURSOR')
       throw invalidArgument({ parameter: 'cursor', detail: 'cursor must be the nextCursor of a page' });
     return page.nextCursor === undefined ? { items: page.items } : { items: page.items, nextCursor: page.nextCursor };

@@ -1,6 +1,6 @@
 import type { Scenario } from '../runner.js';
 import type { Stage } from '../stage.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 import type { LinkedNode } from '../world.js';
 
 /** Kills the process at the moment when the reply to one of its admission calls arrives: decided, and never answered. */

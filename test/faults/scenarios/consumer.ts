@@ -1,6 +1,6 @@
 import type { Scenario } from '../runner.js';
 import type { TcpProxy } from '../tcp-proxy.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 import type { LinkedNode } from '../world.js';
 import { drainMeasured, gather, letDrain } from './drain.js';
 

@@ -1,6 +1,6 @@
 import type { Scenario } from '../runner.js';
 import type { Stage } from '../stage.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 import { drainMeasured, gather, letDrain } from './drain.js';
 
 /** A session that holds the stock row of the sale under test, until `release` is called. */

@@ -5,7 +5,7 @@ import { purchaseText, tokenOf } from '../crowd.js';
 import { learn } from '../history.js';
 import { HttpConnection } from '../http-client.js';
 import type { Stage } from '../stage.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 import { FAULT_SECRET } from '../world.js';
 
 const IDLE_SOCKETS = 1500;

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Scenario } from '../runner.js';
 import type { Stage } from '../stage.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 import { drainMeasured } from './drain.js';
 
 /** The database refuses every order of these buyers for good, until `end` is called. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Scenario } from '../runner.js';
 import { mayMount } from '../small-disk.js';
 import type { Stage } from '../stage.js';
-import { until } from '../waiting.js';
+import { until } from '../../support/waiting.js';
 
 async function unavailableHeard(stage: Stage): Promise<void> {
   await stage.heard(1, ({ code }) => code === 'UNAVAILABLE', 'purchases that hear UNAVAILABLE');

@@ -4,11 +4,6 @@ import { admissionBatchSize } from '../metrics.js';
 
 /** Most purchases that one script call decides (the register's own limit). */
 export const MAX_BATCH_SIZE = 1_000;
-/**
- * Most calls of one partition that are sent and not yet answered: as with a group commit, what arrives meanwhile makes the next batch larger, and a
- * large batch costs the register a fraction per purchase (one disk sync for all).
- */
-export const MAX_CALLS_IN_FLIGHT = 1;
 /** The next call of a partition is sent no sooner after the last one. The first purchase after a pause does not wait. */
 const PACE_MS = 1;
 /** How often deadlines are looked at while purchases are in hand. */
@@ -41,13 +36,15 @@ interface Lane {
   readonly partition: number;
   /** In order of arrival. */
   waiting: PurchaseInHand[];
-  readonly calls: Set<readonly PurchaseInHand[]>;
+  /** The call that is sent and not yet answered. */
+  call: readonly PurchaseInHand[] | undefined;
   /** PACE_MS have not passed since the last call was sent. */
   resting: boolean;
 }
 
 /**
- * Lets all purchases of one partition that arrived in the same tick, or while the call before was under way, travel in one script call.
+ * Lets all purchases of one partition that arrived in the same tick travel in one script call. One call of a partition is under way at a time: as with a
+ * group commit, what arrives meanwhile makes the next batch larger, and a large batch costs the register a fraction per purchase (one disk sync for all).
  *
  * Promises: each purchase hears exactly one outcome, at the latest one sweep after its deadline. One that was not sent by then is dropped
  * without effect (UNAVAILABLE, NOT_SENT); one that was sent and not answered is OUTCOME_UNKNOWN with its own id. Order of
@@ -87,8 +84,8 @@ export class AdmissionBatcher {
       if (lane.waiting.some((purchase) => purchase.deadlineMs <= now)) {
         lane.waiting = lane.waiting.filter((purchase) => !dropIfLate(purchase, now));
       }
-      for (const call of lane.calls) answerLate(call, now);
-      inHand ||= lane.waiting.length > 0 || lane.calls.size > 0;
+      if (lane.call !== undefined) answerLate(lane.call, now);
+      inHand ||= lane.waiting.length > 0 || lane.call !== undefined;
     }
     if (!inHand) {
       clearInterval(this.sweeper);
@@ -99,7 +96,7 @@ export class AdmissionBatcher {
   private laneOf(partition: number): Lane {
     let lane = this.lanes.get(partition);
     if (lane === undefined) {
-      lane = { partition, waiting: [], calls: new Set(), resting: false };
+      lane = { partition, waiting: [], call: undefined, resting: false };
       this.lanes.set(partition, lane);
     }
     return lane;
@@ -115,9 +112,8 @@ export class AdmissionBatcher {
   private readonly flush = (): void => {
     this.flushIsDue = false;
     for (const lane of this.lanes.values()) {
-      if (lane.waiting.length > 0 && !lane.resting && lane.calls.size < MAX_CALLS_IN_FLIGHT) {
-        this.send(lane, this.takeBatch(lane));
-      }
+      // A batch of late purchases is not sent, and keeps nobody behind it waiting.
+      while (lane.waiting.length > 0 && !lane.resting && lane.call === undefined) this.send(lane, this.takeBatch(lane));
     }
   };
 
@@ -144,7 +140,7 @@ export class AdmissionBatcher {
     const batch = late ? taken.filter((purchase) => !dropIfLate(purchase, now)) : taken;
     if (batch.length === 0) return;
     admissionBatchSize.observe(batch.length);
-    lane.calls.add(batch);
+    lane.call = batch;
     lane.resting = true;
     setTimeout(this.rested, PACE_MS, lane);
     void this.decide(lane, batch, earliestMs - now);
@@ -162,7 +158,7 @@ export class AdmissionBatcher {
       // It was sent and its answer makes no sense: whether the orders exist is not known here.
       for (const purchase of batch) settle(purchase, unknown(purchase));
     } finally {
-      lane.calls.delete(batch);
+      lane.call = undefined;
       if (lane.waiting.length > 0) this.flushSoon();
     }
   }
