@@ -147,7 +147,8 @@ describe('AdmissionService', () => {
       'UNAVAILABLE',
       0,
     ],
-    ['cannot be looked up while Redis is away', { directory: 'AWAY' }, 'UNAVAILABLE', 0],
+    ['is in the record, while the node that knows where is away', { directory: 'AWAY' }, 'ACCEPTED', 1],
+    ['cannot be looked up anywhere', { directory: 'AWAY', knowledge: { kind: 'UNDECIDED' } }, 'UNAVAILABLE', 0],
   ])('a voucher without partition that %s', async (_, scene, kind, admissions) => {
     const { service, asked } = serviceIn(scene);
     expect((await service.admit('7', '42')).kind).toBe(kind);

@@ -108,18 +108,22 @@ export class AdmissionService {
     return outcome.kind === 'NOT_PUBLISHED' ? this.unpublished(voucherId, partition, deadlineMs) : outcome;
   }
 
-  /** Where the voucher is sold: by Redis, else by the record; else the answer to the buyer. */
+  /**
+   * Where the voucher is sold: by Redis, else by the record; else the answer to the buyer. In a cluster the node that knows where may be away while
+   * the one that sells is well.
+   */
   private async locate(voucherId: string, deadlineMs: number): Promise<number | PurchaseOutcome> {
+    let undecided = NOT_PUBLISHED;
     try {
       const partition = await this.directory.partitionOf(voucherId);
       if (partition !== undefined) return partition;
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error;
-      return NOT_SENT;
+      undecided = NOT_SENT;
     }
     const knowledge = await this.vouchers.knowsVoucher(voucherId, deadlineMs - performance.now());
     if (knowledge.kind === 'UNKNOWN') return VOUCHER_NOT_FOUND;
-    if (knowledge.kind === 'UNDECIDED') return NOT_PUBLISHED;
+    if (knowledge.kind === 'UNDECIDED') return undecided;
     this.directory.remember(voucherId, knowledge.partition);
     return knowledge.partition;
   }
