@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { availableParallelism, loadavg } from 'node:os';
 import { signToken } from '../services/signed-token.mjs';
 import { ApiView } from './api-view.js';
+import { BLOCKS, userIdsOf } from './crowd-ids.js';
 import { Crowd } from './crowd.js';
 import type { RushOptions } from './options.js';
 import { ProgressDisplay, progressLine, type ProgressSample } from './progress.js';
@@ -25,8 +26,7 @@ export async function runRush(
   target: RushTarget,
   { signal, out }: { signal: AbortSignal; out: NodeJS.WriteStream },
 ): Promise<RushResult> {
-  const firstUser = BigInt(randomInt(1, 2 ** 40)) * 10_000_000n;
-  const userId = (buyer: number): string => String(firstUser + BigInt(buyer));
+  const userId = userIdsOf(randomInt(1, BLOCKS));
   const { secret, urls } = target;
   const adminToken = signToken({ secret, user: '1', role: 'admin' });
   const voucherId = await putOnSale(urls[0] as string, adminToken, options.stock);
