@@ -92,7 +92,7 @@ export class Settlement {
         this.stage.broken.push(`voucher ${sale.voucherId}: ${fault}`);
     }
     await this.checkTold();
-    this.checkFootprints();
+    await this.checkFootprints();
     this.stage.broken.push(...(await this.stage.metricDifferences()));
     const calls = this.stage.history.of(this.stage.sale.voucherId);
     return countSale(await this.stage.reader.sale(this.stage.sale.voucherId), calls);
@@ -125,9 +125,12 @@ export class Settlement {
     }
   }
 
-  /** I9: open handles and memory stay within their limits. */
-  private checkFootprints(): void {
+  /** I9: every process is back, and its open handles and memory stay within their limits. One that is still starting has its modules' files open. */
+  private async checkFootprints(): Promise<void> {
     for (const { node } of this.stage.world.nodes) {
+      await node.ready('/health/live', this.stage.patienceMs).catch((error: Error) => {
+        this.stage.broken.push(`I9 ${node.name} is not back: ${error.message}`);
+      });
       const seen = node.footprint();
       if (seen === undefined) continue;
       this.stage.expect(seen.residentMb <= RESIDENT_LIMIT_MB, `I9 ${node.name} holds ${seen.residentMb} MB`);
