@@ -1,35 +1,47 @@
 import type { Product } from '../services/product.mjs';
 
+/** How soon a kill that is due follows once somebody is up again. */
+const LOOK_INTERVAL_MS = 50;
+
 /**
- * Kills the processes of ours in turn, one at a time. The last one of its kind that is up is spared until another has come back: a crowd that meets
- * nobody proves nothing.
+ * Kills processes of ours one at a time: of those that are up, whoever was killed the longest ago. No kind is spared. Where nobody is up when a kill is
+ * due, the next to come back is killed.
  */
 export class Killer {
   private timer: NodeJS.Timeout | undefined;
-  private turn = 0;
+  private dueMs = 0;
+  /** By name: its place in the order of kills. */
+  private readonly killed = new Map<string, number>();
   /** Processes killed so far. */
   kills = 0;
 
   constructor(
-    private readonly product: Product,
+    private readonly product: Pick<Product, 'processes'>,
     private readonly everyMs: number,
+    private readonly kill: (pid: number) => void = (pid) => void process.kill(pid, 'SIGKILL'),
   ) {}
 
   start(): void {
-    this.timer ??= setInterval(() => this.kill(), this.everyMs);
+    this.dueMs = performance.now() + this.everyMs;
+    this.timer ??= setInterval(() => this.look(performance.now()), Math.min(LOOK_INTERVAL_MS, this.everyMs));
   }
 
   stop(): void {
     clearInterval(this.timer);
   }
 
-  private kill(): void {
-    const up = this.product.processes().filter(({ isUp }) => isUp);
-    const kinds = [/API process/, /^worker/].map((kind) => up.filter(({ name }) => kind.test(name)));
-    const candidates = kinds.flatMap((kind) => (kind.length > 1 ? kind : []));
-    const victim = candidates[this.turn++ % Math.max(1, candidates.length)];
+  /** Kills one if a kill is due at this time and somebody is up. */
+  look(nowMs: number): void {
+    if (nowMs < this.dueMs) return;
+    const up = this.product.processes().filter(({ isUp, name }) => isUp && OURS.test(name));
+    const [victim] = up.sort((one, other) => (this.killed.get(one.name) ?? 0) - (this.killed.get(other.name) ?? 0));
     if (victim === undefined) return;
-    process.kill(victim.pid, 'SIGKILL');
+    this.kill(victim.pid);
     this.kills += 1;
+    this.killed.set(victim.name, this.kills);
+    this.dueMs = nowMs + this.everyMs;
   }
 }
+
+/** The names of API processes and workers; the others are the stores. */
+const OURS = /API process|^worker/;
