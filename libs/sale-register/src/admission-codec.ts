@@ -5,6 +5,7 @@ import { UnknownReplyError } from './reply.js';
 
 /** One call of admit.lua: its keys and arguments, and where in the caller's list each decided purchase stands. */
 export interface AdmissionCall {
+  readonly partition: number;
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly requests: readonly AdmissionRequest[];
@@ -42,12 +43,16 @@ export function unknownAll(requests: readonly AdmissionRequest[]): AdmissionOutc
   return requests.map(({ orderId }) => ({ kind: 'OUTCOME_UNKNOWN', candidateOrderId: orderId }));
 }
 
-/** Groups the purchases by voucher, their order within a voucher kept, and lays out KEYS and ARGV. Throws a TypeError for an id that is not canonical. */
+/**
+ * Groups the purchases by voucher, their order within a voucher kept, and lays out KEYS and ARGV. `countedBacklog`: the backlog was counted from outside
+ * of late, and its key exists. Throws a TypeError for an id that is not canonical.
+ */
 export function encodeAdmission(
   keySpace: KeySpace,
   partition: number,
   requests: readonly AdmissionRequest[],
   maxBacklog: number,
+  countedBacklog: boolean,
 ): AdmissionCall {
   const groups = new Map<string, number[]>();
   for (let at = 0; at < requests.length; at++) {
@@ -58,7 +63,7 @@ export function encodeAdmission(
     if (group === undefined) groups.set(voucherId, [at]);
     else group.push(at);
   }
-  const keys = [keySpace.epoch(partition), keySpace.stream(partition), keySpace.backlog(partition)];
+  const keys = [keySpace.epoch(partition), keySpace.stream(partition)];
   const args = [keySpace.group, String(maxBacklog), String(groups.size)];
   for (const [voucherId, group] of groups) {
     keys.push(
@@ -70,7 +75,8 @@ export function encodeAdmission(
     for (const at of group) args.push((requests[at] as AdmissionRequest).userId);
     for (const at of group) args.push((requests[at] as AdmissionRequest).orderId);
   }
-  return { keys, args, requests, groups: [...groups.values()] };
+  if (countedBacklog) keys.push(keySpace.backlog(partition));
+  return { partition, keys, args, requests, groups: [...groups.values()] };
 }
 
 /** The outcomes in the order of `call.requests`. Throws UnknownReplyError for a reply outside the script's contract. */

@@ -10,7 +10,7 @@ import {
   withoutConfirmation,
 } from './admission-codec.js';
 import { KeySpace } from './key-space.js';
-import { OrderLog } from './order-log.js';
+import { BACKLOG_LIFE_MS, OrderLog } from './order-log.js';
 import { batchPurchases, callSeconds, failedCalls, unconfirmed } from './metrics.js';
 import type { AdmissionOutcome, AdmissionRequest } from './outcomes.js';
 
@@ -19,6 +19,8 @@ const ADMIT = loadScript(new URL('./scripts/admit.lua', import.meta.url));
 const MAX_CALL_PURCHASES = 1000;
 const RETRY_PAUSE_MS = 20;
 const LOG_PAUSE_MS = 10_000;
+/** While a slot moves, a voucher with a key that does not exist yet cannot be sold: asked again for so long, because others wait behind the call. */
+const MOVING_PATIENCE_MS = 200;
 /** While purchases are refused for the backlog it is counted at most this often, for at most half of that time. */
 const MEASURE_PAUSE_MS = 1000;
 const NO_ANSWER = Symbol('no answer in time');
@@ -47,11 +49,11 @@ export class Admission {
   /** See `SaleRegister.admit`. */
   async admit(partition: number, batch: readonly AdmissionRequest[], timeLeftMs: number): Promise<AdmissionOutcome[]> {
     const deadlineMs = performance.now() + timeLeftMs;
-    const { maxBacklog, durability } = this.settings.admission;
+    const { durability } = this.settings.admission;
     const decisions: Promise<AdmissionOutcome[]>[] = [];
     for (let at = 0; at < batch.length; at += MAX_CALL_PURCHASES) {
       const requests = batch.length <= MAX_CALL_PURCHASES ? batch : batch.slice(at, at + MAX_CALL_PURCHASES);
-      const call = encodeAdmission(this.keySpace, partition, requests, maxBacklog);
+      const call = this.encode(partition, requests);
       const decide = () => this.decide(call, deadlineMs);
       decisions.push(durability === 'replica' ? this.inTurn(partition, decide) : decide());
     }
@@ -61,6 +63,12 @@ export class Admission {
         : (await Promise.all(decisions)).flat();
     if (outcomes.some(({ kind }) => kind === 'OVERLOADED')) this.measureBacklog(partition);
     return outcomes;
+  }
+
+  private encode(partition: number, requests: readonly AdmissionRequest[]): AdmissionCall {
+    const measuredAtMs = this.measuredAtMs.get(partition);
+    const isCounted = measuredAtMs !== undefined && performance.now() - measuredAtMs < BACKLOG_LIFE_MS;
+    return encodeAdmission(this.keySpace, partition, requests, this.settings.admission.maxBacklog, isCounted);
   }
 
   /** WAIT holds up its connection: what would queue behind it waits here, where its deadline still means "not sent". */
@@ -87,6 +95,7 @@ export class Admission {
   /** Repeats with the same ids what certainly had no effect and may succeed, until the deadline. */
   private async attempt(call: AdmissionCall, deadlineMs: number): Promise<AdmissionOutcome[]> {
     let known = true;
+    const patientUntilMs = performance.now() + MOVING_PATIENCE_MS;
     for (let attempt = 0; ; attempt++) {
       const leftMs = deadlineMs - performance.now();
       if (leftMs <= 0) return refuseAll(call.requests, attempt === 0 ? 'NOT_SENT' : 'SERVER_STATE');
@@ -100,6 +109,11 @@ export class Admission {
       const { sent: left, refused, passing, state } = classifyRedisError(sent.error);
       if (state === 'NOSCRIPT' && known) {
         known = false;
+      } else if (refused && state === 'TRYAGAIN' && call.groups.length > 1) {
+        return this.apart(call, deadlineMs);
+      } else if (refused && state === 'TRYAGAIN' && performance.now() >= patientUntilMs) {
+        this.fail(state, sent.error);
+        return refuseAll(call.requests, 'SERVER_STATE');
       } else if (refused && (state === 'MOVED' || state === 'ASK' || state === 'TRYAGAIN')) {
         await this.followSlots(call, Math.min(RETRY_PAUSE_MS, leftMs));
       } else if (!passing) {
@@ -110,6 +124,19 @@ export class Admission {
         return refused ? refuseAll(call.requests, 'SERVER_STATE') : unknownAll(call.requests);
       }
     }
+  }
+
+  /** One call for each voucher: what keeps one of them from being decided is none of the others' business. */
+  private async apart(call: AdmissionCall, deadlineMs: number): Promise<AdmissionOutcome[]> {
+    const outcomes = new Array<AdmissionOutcome>(call.requests.length);
+    await Promise.all(
+      call.groups.map(async (positions) => {
+        const requests = positions.map((at) => call.requests[at] as AdmissionRequest);
+        const decided = await this.attempt(this.encode(call.partition, requests), deadlineMs);
+        positions.forEach((at, nth) => (outcomes[at] = decided[nth] as AdmissionOutcome));
+      }),
+    );
+    return outcomes;
   }
 
   private async send(call: AdmissionCall, known: boolean, leftMs: number): Promise<Sent> {

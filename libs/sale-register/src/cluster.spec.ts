@@ -136,6 +136,32 @@ it('locks, tells its durability, and survives an emptied script cache on every n
   expect(outcomes.flat().every(({ kind }) => kind === 'ACCEPTED')).toBe(true);
 });
 
+it('sells on while a slot is on its way: only a voucher that nobody has bought yet waits, and says so without effect', async () => {
+  const slot = Number(await rig.redis.call('CLUSTER', 'KEYSLOT', rig.keys.epoch(1)));
+  const at = Math.floor((slot * 3) / SLOTS);
+  const [source, target] = [nodes[at], nodes[(at + 1) % 3]].map((node) => new Redis((node as TestRedis).url)) as [
+    Redis,
+    Redis,
+  ];
+  const fresh = { voucherId: '901', userId: '20', orderId: '920' };
+  expect(await rig.register.publish(1, { ...terms, voucherId: fresh.voucherId })).toEqual({ kind: 'PUBLISHED' });
+  await rig.register.restock(1, { voucherId: '101', units: 20, unitsVersion: 4 });
+  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(await source.call('CLUSTER', 'MYID')));
+  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(await target.call('CLUSTER', 'MYID')));
+  const sold = (user: string) => ({ voucherId: '101', userId: user, orderId: `9${user}` });
+  expect(await rig.register.admit(1, [sold('30')], 5000)).toEqual([{ kind: 'ACCEPTED', orderId: '930' }]);
+  expect(await rig.register.admit(1, [fresh, sold('31'), { ...fresh, userId: '21', orderId: '921' }], 5000)).toEqual([
+    { kind: 'UNAVAILABLE', reason: 'SERVER_STATE' },
+    { kind: 'ACCEPTED', orderId: '931' },
+    { kind: 'UNAVAILABLE', reason: 'SERVER_STATE' },
+  ]);
+  for (const node of [source, target]) await node.call('CLUSTER', 'SETSLOT', slot, 'STABLE');
+  expect(await rig.register.admit(1, [fresh], 5000)).toEqual([{ kind: 'ACCEPTED', orderId: '920' }]);
+  expect(await rig.register.readSale(1, fresh.voucherId)).toMatchObject({ sale: { marks: 1, unitsLeft: 1 } });
+  source.disconnect();
+  target.disconnect();
+});
+
 it('follows a slot that moved to another node', async () => {
   const barrier = await RegisterRig.connect({ clusterNodes: addresses(), durability: 'replica' });
   const held = { voucherId: '100', userId: '9', orderId: '911' };

@@ -32,7 +32,7 @@ const ACKNOWLEDGE_PIECE = 1000;
 const FIND_PIECE = 200;
 const COUNT_PAGE = 2000;
 /** How long a backlog counted from outside may be believed. */
-const BACKLOG_LIFE_MS = 5000;
+export const BACKLOG_LIFE_MS = 5000;
 
 /** The stream side of the register. All methods throw RedisUnavailableError for passing trouble. */
 @Injectable()

@@ -1,6 +1,7 @@
 #!lua
 -- Purpose: decides all purchases of one partition that arrived together, and applies what it accepts: entry, mark and unit, all or nothing.
--- KEYS: 1 epoch, 2 stream, 3 backlog; then for each distinct voucher: sale, stock, marks.
+-- KEYS: 1 epoch, 2 stream; then for each distinct voucher: sale, stock, marks; then backlog where it was counted from outside. Of these only the
+--   marks of a voucher that nobody has bought yet do not exist: a key that is declared and missing is TRYAGAIN while its slot moves.
 -- ARGV: 1 group, 2 maxBacklog (entries), 3 number of vouchers; then for each voucher: its id, n, n user ids, n order ids.
 --   Ids are strings and are never made numbers. Purchases of one voucher keep their order of arrival.
 -- Reply, flat: a batch code; after DECIDED, for each voucher in turn: beginMs, endMs (false where unknown), then n outcomes.
@@ -22,6 +23,7 @@ local SALE_EPOCH, SALE_INCONSISTENT, SALE_SERVER_STATE = 6, 7, 8
 
 local stream = KEYS[2]
 local vouchers = tonumber(ARGV[3])
+local counted_key = KEYS[3 * vouchers + 3]
 
 local info = call('INFO', 'replication')
 local history = type(info) == 'string' and string.match(info, 'master_replid:(%x+)')
@@ -58,7 +60,7 @@ local function exact_backlog(length)
       end
     end
   end
-  local counted = call('GET', KEYS[3])
+  local counted = counted_key and call('GET', counted_key)
   if type(counted) == 'string' and find(counted, '^%d+$') then
     return tonumber(counted), true
   end
@@ -121,10 +123,10 @@ local at = 4
 for voucher = 1, vouchers do
   local n = tonumber(ARGV[at + 1])
   at = at + 2
-  local verdict, begins, ends, left, marked = read_sale(3 * voucher + 1)
+  local verdict, begins, ends, left, marked = read_sale(3 * voucher)
   local marks = {}
   if not verdict and marked > 0 then
-    marks = call('HMGET', KEYS[3 * voucher + 3], unpack(ARGV, at, at + n - 1))
+    marks = call('HMGET', KEYS[3 * voucher + 2], unpack(ARGV, at, at + n - 1))
     if marks.err then
       verdict = trouble(marks)
     end
@@ -177,14 +179,14 @@ local marked_vouchers, cut_vouchers = {}, {}
 local function undo()
   local done = true
   for voucher, units in pairs(cut_vouchers) do
-    done = type(call('INCRBY', KEYS[3 * voucher + 2], units)) == 'number' and done
+    done = type(call('INCRBY', KEYS[3 * voucher + 1], units)) == 'number' and done
   end
   for voucher in pairs(marked_vouchers) do
     local taken, users = taken_of[voucher], {}
     for i = 1, #taken, 2 do
       users[#users + 1] = taken[i]
     end
-    done = type(call('HDEL', KEYS[3 * voucher + 3], unpack(users))) == 'number' and done
+    done = type(call('HDEL', KEYS[3 * voucher + 2], unpack(users))) == 'number' and done
   end
   if appended > 0 then
     done = type(call('XDEL', stream, unpack(entries))) == 'number' and done
@@ -206,17 +208,17 @@ for voucher = 1, vouchers do
       appended = appended + 1
       entries[appended] = entry
     end
-    if type(call('HSET', KEYS[3 * voucher + 3], unpack(taken))) ~= 'number' then
+    if type(call('HSET', KEYS[3 * voucher + 2], unpack(taken))) ~= 'number' then
       return undo()
     end
     marked_vouchers[voucher] = true
-    if type(call('DECRBY', KEYS[3 * voucher + 2], count / 2)) ~= 'number' then
+    if type(call('DECRBY', KEYS[3 * voucher + 1], count / 2)) ~= 'number' then
       return undo()
     end
     cut_vouchers[voucher] = count / 2
   end
 end
 if counted_outside then
-  call('INCRBY', KEYS[3], accepted_any)
+  call('INCRBY', counted_key, accepted_any)
 end
 return reply
