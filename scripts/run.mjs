@@ -39,7 +39,12 @@ function lendSettings() {
   if (report === undefined) return;
   const { env } = process;
   const named = env['REDIS_URL'] || env['REDIS_CLUSTER_NODES'] || env['REDIS_SENTINELS'];
-  if (!named && report.redisUrl !== undefined) env['REDIS_URL'] = report.redisUrl;
+  if (!named) {
+    if (report.redisUrl !== undefined) env['REDIS_URL'] = report.redisUrl;
+    if (report.redisClusterNodes !== undefined) env['REDIS_CLUSTER_NODES'] = report.redisClusterNodes;
+    if (report.redisSentinels !== undefined) env['REDIS_SENTINELS'] = report.redisSentinels;
+    if (report.redisMasterName !== undefined) env['REDIS_MASTER_NAME'] = report.redisMasterName;
+  }
   if (!env['DATABASE_URL']) env['DATABASE_URL'] = report.databaseUrl;
   if (!env['AUTH_JWT_SECRET'] && !env['AUTH_JWKS_URL']) env['AUTH_JWT_SECRET'] = keptSecret(data.jwtSecret);
 }

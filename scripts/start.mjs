@@ -115,6 +115,7 @@ async function reportOf(product) {
       ? 'an accepted order is on the disk before it is answered (Redis appendfsync always)'
       : `as your Redis is set up; ${url}/health/ready names the level`,
     redisUrl: product.redisUrl,
+    ...redisOfSeveral(product.redisUrl),
     databaseUrl: product.databaseUrl,
     logDir: product.logDir,
   };
@@ -133,6 +134,21 @@ async function reportOf(product) {
   const buyerId = String(randomInt(1_000_000, 2 ** 47));
   const buyerToken = signToken({ secret, user: buyerId });
   return { ...base, voucherId, buyerId, buyerToken, adminToken, curl: curlLine({ url, voucherId, buyerToken }) };
+}
+
+/**
+ * How a Redis of several nodes was named, where one is used.
+ * @param {string | undefined} redisUrl
+ */
+function redisOfSeveral(redisUrl) {
+  const { REDIS_CLUSTER_NODES: nodes, REDIS_SENTINELS: sentinels, REDIS_MASTER_NAME: name } = process.env;
+  const isCluster = redisUrl === undefined && Boolean(nodes);
+  const isSentinel = redisUrl === undefined && !isCluster && Boolean(sentinels);
+  return {
+    redisClusterNodes: isCluster ? nodes : undefined,
+    redisSentinels: isSentinel ? sentinels : undefined,
+    redisMasterName: isSentinel ? name : undefined,
+  };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { redisPlace } from './services/banner.mjs';
 import { dataFolder } from './services/data-folder.mjs';
 import { isLiving } from './services/process-identity.mjs';
 import { runningStart } from './services/run-file.mjs';
@@ -22,10 +23,14 @@ if (values.json === true) {
     `${JSON.stringify({ running: run !== undefined, ready: report !== undefined, ...report, processes })}\n`,
   );
 } else if (values.env === true && report !== undefined) {
-  const { url, redisUrl, databaseUrl, buyerToken, adminToken, voucherId } = report;
+  const { url, redisUrl, redisClusterNodes, redisSentinels, redisMasterName } = report;
+  const { databaseUrl, buyerToken, adminToken, voucherId } = report;
   const pairs = {
     URL: url,
     REDIS_URL: redisUrl,
+    REDIS_CLUSTER_NODES: redisClusterNodes,
+    REDIS_SENTINELS: redisSentinels,
+    REDIS_MASTER_NAME: redisMasterName,
     DATABASE_URL: databaseUrl,
     BUYER_TOKEN: buyerToken,
     ADMIN_TOKEN: adminToken,
@@ -38,8 +43,14 @@ if (values.json === true) {
 } else if (report === undefined) {
   process.stdout.write(`npm start (pid ${run.supervisor.pid}) is starting.\n`);
 } else {
-  const { url, docs, redisUrl, databaseUrl, dataDir } = report;
-  const rows = Object.entries({ API: url, Docs: docs, Redis: redisUrl, PostgreSQL: databaseUrl, Data: dataDir });
+  const { url, docs, databaseUrl, dataDir } = report;
+  const rows = Object.entries({
+    API: url,
+    Docs: docs,
+    Redis: redisPlace(report),
+    PostgreSQL: databaseUrl,
+    Data: dataDir,
+  });
   for (const [label, value] of rows) if (value !== undefined) process.stdout.write(`${label.padEnd(12)} ${value}\n`);
   for (const { name, pid, running } of processes)
     process.stdout.write(`${name.padEnd(18)} pid ${pid}${running ? '' : ' (ended)'}\n`);

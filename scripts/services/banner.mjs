@@ -9,7 +9,10 @@
  * @property {string} dataDir
  * @property {boolean} dataKept
  * @property {string} durability
- * @property {string | undefined} redisUrl
+ * @property {string | undefined} redisUrl undefined where a cluster or sentinels are used
+ * @property {string | undefined} [redisClusterNodes]
+ * @property {string | undefined} [redisSentinels]
+ * @property {string | undefined} [redisMasterName] of the sentinels
  * @property {string} databaseUrl
  * @property {string} logDir
  * @property {string | undefined} voucherId
@@ -28,6 +31,16 @@ export function curlLine({ url, voucherId, buyerToken }) {
 }
 
 /**
+ * Where Redis is, in one line.
+ * @param {Pick<RunReport, 'redisUrl' | 'redisClusterNodes' | 'redisSentinels' | 'redisMasterName'>} report
+ */
+export function redisPlace({ redisUrl, redisClusterNodes, redisSentinels, redisMasterName }) {
+  if (redisClusterNodes !== undefined) return `cluster ${redisClusterNodes}`;
+  if (redisSentinels !== undefined) return `${redisMasterName ?? ''} of the sentinels ${redisSentinels}`;
+  return redisUrl;
+}
+
+/**
  * The last lines on the screen.
  * @param {RunReport} report
  * @param {{ host: string, secretNote: string }} notes
@@ -40,7 +53,7 @@ export function banner(report, { host, secretNote }) {
     ['Docs', report.docs],
     ['Metrics', report.metrics],
     ['Health', report.health],
-    ['Redis', report.redisUrl],
+    ['Redis', redisPlace(report)],
     ['PostgreSQL', report.databaseUrl],
     ['Data', report.dataKept ? `${report.dataDir} (kept; npm run reset removes it)` : report.dataDir],
     ['Durability', report.durability],

@@ -253,6 +253,15 @@ describe('the banner', () => {
     const text = banner({ ...report, curl: 'curl' }, { host: '0.0.0.0', secretNote: 'dev secret' });
     expect(text).toContain('OTHER MACHINES');
   });
+  it('says where Redis is, also where it has several nodes', () => {
+    const where = (redis: object) =>
+      /Redis +(.+)/.exec(banner({ ...report, curl: 'curl', ...redis }, { host: '127.0.0.1', secretNote: '' }))?.[1];
+    expect(where({})).toBe('redis://r');
+    expect(where({ redisUrl: undefined, redisClusterNodes: 'a:1,b:2' })).toBe('cluster a:1,b:2');
+    expect(where({ redisUrl: undefined, redisSentinels: 'a:1,b:2', redisMasterName: 'mymaster' })).toBe(
+      'mymaster of the sentinels a:1,b:2',
+    );
+  });
   it('shows no password of a server that is not ours', () => {
     expect(withoutPassword('postgres://u:secret@h:5432/d')).toBe('postgres://u:***@h:5432/d');
     expect(withoutPassword('no address with a secret')).not.toContain('secret');

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { HealthReport } from '#health';
@@ -77,6 +79,19 @@ describe('a healthy product', () => {
       /^process_cpu_user_seconds_total /m,
     ])
       expect(metrics).toMatch(line);
+    // Every figure that the alert rules and the autoscaler ask for is there under that name, and with those labels.
+    const rules = readFileSync(join(import.meta.dirname, '../../deploy/prometheus/rules.yml'), 'utf8');
+    const recorded = [...rules.matchAll(/record: (\S+)/g)].map(([, name]) => name);
+    const asked = [...rules.matchAll(/expr: (.+)/g)]
+      .flatMap(([, expr = '']) => [...expr.matchAll(/(seckill_[a-z_]+)(?:\{([a-z_]+))?/g)])
+      .filter(([, name]) => !recorded.includes(name));
+    expect(asked.length).toBeGreaterThan(8);
+    const unheard = asked.filter(([, name, label]) =>
+      label === undefined
+        ? !new RegExp(`^# TYPE ${name} `, 'm').test(metrics)
+        : !new RegExp(`^${name}\\{.*${label}="`, 'm').test(metrics),
+    );
+    expect(unheard.map(([text]) => text)).toEqual([]);
     const stream = (as?: string) =>
       fetch(`${url}/v1/admin/stream`, as === undefined ? {} : { headers: { authorization: `Bearer ${as}` } });
     expect([(await stream()).status, (await stream(tokenOf('5'))).status]).toEqual([401, 403]);
