@@ -15,16 +15,17 @@ describe('Killer', () => {
     expect(killer.kills).toBe(6);
   });
 
-  it('waits for somebody to come back where all are down, and kills the last one of a kind, too', () => {
-    const up: Record<string, number> = { 'API process 1': 0, 'worker 1': 0 };
+  it('spares the last API process that is up, and no worker; a kill that is due follows as soon as it may', () => {
+    const up: Record<string, number> = { 'API process 1': 5, 'API process 2': 0, 'worker 1': 0 };
     const { pids, killer } = killerOf(up);
     killer.look(1_000);
     expect(pids).toEqual([]);
     up['worker 1'] = 7;
     killer.look(1_700);
-    up['worker 1'] = 8;
+    up['worker 1'] = 0;
+    up['API process 2'] = 6;
     killer.look(2_600);
     killer.look(2_700);
-    expect(pids).toEqual([7, 8]);
+    expect(pids).toEqual([7, 5]);
   });
 });

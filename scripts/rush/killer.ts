@@ -4,8 +4,8 @@ import type { Product } from '../services/product.mjs';
 const LOOK_INTERVAL_MS = 50;
 
 /**
- * Kills processes of ours one at a time: of those that are up, whoever was killed the longest ago. No kind is spared. Where nobody is up when a kill is
- * due, the next to come back is killed.
+ * Kills processes of ours one at a time: of those that are up, whoever was killed the longest ago. Only the last API process that is up is spared until
+ * another is back: a crowd that meets nobody proves nothing. Where nobody may be killed when a kill is due, it comes as soon as somebody may.
  */
 export class Killer {
   private timer: NodeJS.Timeout | undefined;
@@ -33,8 +33,12 @@ export class Killer {
   /** Kills one if a kill is due at this time and somebody is up. */
   look(nowMs: number): void {
     if (nowMs < this.dueMs) return;
-    const up = this.product.processes().filter(({ isUp, name }) => isUp && OURS.test(name));
-    const [victim] = up.sort((one, other) => (this.killed.get(one.name) ?? 0) - (this.killed.get(other.name) ?? 0));
+    const up = this.product.processes().filter(({ isUp }) => isUp);
+    const apis = up.filter(({ name }) => API.test(name));
+    const candidates = [...(apis.length > 1 ? apis : []), ...up.filter(({ name }) => WORKER.test(name))];
+    const [victim] = candidates.sort(
+      (one, other) => (this.killed.get(one.name) ?? 0) - (this.killed.get(other.name) ?? 0),
+    );
     if (victim === undefined) return;
     this.kill(victim.pid);
     this.kills += 1;
@@ -43,5 +47,6 @@ export class Killer {
   }
 }
 
-/** The names of API processes and workers; the others are the stores. */
-const OURS = /API process|^worker/;
+/** The names of our processes; the others are the stores. */
+const API = /API process/;
+const WORKER = /^worker/;

@@ -142,8 +142,9 @@ export class DrainFixture {
     await this.register.publish(0, { voucherId, beginMs, endMs: beginMs + 25 * hourMs, units, unitsVersion: 1 });
   }
 
-  /** Buys at the register; throws unless accepted. Order ids are given by the caller. */
+  /** Buys at the register, once its connections are back; throws unless accepted. Order ids are given by the caller. */
   async buy(voucherId: string, purchases: readonly { userId: string; orderId: string }[]): Promise<void> {
+    await this.first.get(RedisConnections).whenReady(10_000);
     const outcomes = await this.register.admit(
       0,
       purchases.map((purchase) => ({ voucherId, ...purchase })),

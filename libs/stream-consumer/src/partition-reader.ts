@@ -35,6 +35,11 @@ export interface ReaderOptions {
   readonly claimMinIdleMs: number;
 }
 
+/**
+ * New entries are read no sooner than this after the last of them, unless those filled a batch: what arrives meanwhile shares one transaction and one
+ * acknowledgement. The first entry after a pause does not wait.
+ */
+const PACE_MS = 10;
 /** How long a read waits for its connection before it counts as failed. */
 const CONNECT_LIMIT_MS = 1_000;
 /** How long the answer to a read may take beyond its wait for new entries, before the server counts as frozen. */
@@ -57,6 +62,7 @@ export class PartitionReader {
   private groupKnown = false;
   private repairs = 0;
   private tidyAtMs = Number.NEGATIVE_INFINITY;
+  private nextNewMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly faces: ReaderFaces,
@@ -138,10 +144,17 @@ export class PartitionReader {
       case 'CLAIM':
         return this.claim(group, source.cursor, epochNumber);
       case 'NEW': {
+        if (wait) await this.pace();
         const entries = await group.readNew(batchSize, wait ? source.blockMs : 0);
+        if (entries.length > 0 && entries.length < batchSize) this.nextNewMs = performance.now() + PACE_MS;
         return { source: source.kind, epochNumber, entries, vanished: [], deliveries: new Map() };
       }
     }
+  }
+
+  private async pace(): Promise<void> {
+    const pauseMs = this.nextNewMs - performance.now();
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 
   private async claim(group: GroupReader, cursor: string, epochNumber: number): Promise<ReadResult> {
