@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { decodeEntry, entryTimeMs, type RawEntry } from '#order-stream';
+import { type DecodedEntry, decodeEntry, entryTimeMs, type RawEntry } from '#order-stream';
 import type { Batch, HeldOrder } from './batch.js';
 import type { ConsumeCounts } from './consume-counts.js';
 import type { LostOrders } from './lost-orders.js';
@@ -13,11 +13,21 @@ interface LeftOrder {
   readonly epochNumber: number;
 }
 
+/** What a read brought, with each of its entries decoded. */
+export interface DecodedRead extends ReadResult {
+  readonly decoded: readonly DecodedEntry[];
+}
+
+/** Decodes what was read. Depends on nothing else, so that it can be done while the batch before it is stored. */
+export function decodeRead(read: ReadResult): DecodedRead {
+  return { ...read, decoded: read.entries.map(decodeEntry) };
+}
+
 /** Orders that were left pending and are remembered at most; of a forgotten one only its entry is known. */
 const LEFT_REMEMBERED = 10_000;
 
 /**
- * Decodes what was read. Knows what is in hand, so that a second delivery is not handled beside the first, and remembers orders that were left
+ * Takes into hand what was read. Knows what is in hand, so that a second delivery is not handled beside the first, and remembers orders that were left
  * pending: where such an entry is deleted from the stream meanwhile, the order is still known.
  */
 export class Intake {
@@ -74,16 +84,21 @@ export class Intake {
   }
 
   /** The orders of the read as a batch; whatever else was read is on its way to be settled. */
-  take(read: ReadResult, counts: ConsumeCounts): Batch {
+  take(read: DecodedRead, counts: ConsumeCounts): Batch {
     const batch: Batch = { epochNumber: read.epochNumber, orders: [] };
-    for (const entry of read.entries) this.takeEntry(entry, read, batch, counts);
-    for (const entryId of read.vanished) this.takeEntry({ entryId, fields: null }, read, batch, counts);
+    read.entries.forEach((entry, at) => this.takeEntry(entry, read.decoded[at] as DecodedEntry, read, batch, counts));
+    for (const entryId of read.vanished) this.takeVanished(entryId, batch, counts);
     return batch;
   }
 
-  private takeEntry(entry: RawEntry, read: ReadResult, batch: Batch, counts: ConsumeCounts): void {
+  private takeEntry(
+    entry: RawEntry,
+    decoded: DecodedEntry,
+    read: ReadResult,
+    batch: Batch,
+    counts: ConsumeCounts,
+  ): void {
     const { entryId } = entry;
-    const decoded = decodeEntry(entry);
     const deliveries = read.deliveries.get(entryId) ?? 1;
     if (decoded.kind === 'VANISHED') return this.takeVanished(entryId, batch, counts);
     const holds = decoded.kind === 'ORDER' ? decoded.order.orderId : '';

@@ -4,7 +4,7 @@ import type { RebuildRegister, SaleRegister } from '#sale-register';
 import type { Batch, HeldOrder } from './batch.js';
 import { BatchStorer } from './batch-storer.js';
 import { type ConsumeCounts, noCounts } from './consume-counts.js';
-import { Intake } from './intake.js';
+import { type DecodedRead, decodeRead, Intake } from './intake.js';
 import { LostOrders } from './lost-orders.js';
 import { LoopHealth, type LoopStatus } from './loop-health.js';
 import * as metrics from './metrics.js';
@@ -37,7 +37,7 @@ export interface ConsumerOptions extends ReaderOptions {
   readonly maxDeliveries: number;
 }
 
-type ReadAhead = { readonly result: ReadResult } | { readonly error: unknown };
+type ReadAhead = { readonly result: DecodedRead } | { readonly error: unknown };
 
 /** So many batches may wait to be settled; then nothing new is read until Redis takes them. */
 const UNSETTLED_BATCHES = 10;
@@ -46,7 +46,7 @@ const MOST_STALE_ANSWERS = 5;
 
 /**
  * Consumes one partition. A turn settles what is owed to Redis, takes the next batch, begins to read the one after it, has this one stored, and
- * settles it. Entries are acknowledged only after their outcome is durable; what fails stays in hand or in the pending list.
+ * settles it beside the next turn. Entries are acknowledged only after their outcome is durable; what fails stays in hand or in the pending list.
  */
 export class PartitionConsumer {
   private readonly logger = new Logger('StreamConsumer');
@@ -61,6 +61,8 @@ export class PartitionConsumer {
   private batch: Batch = { epochNumber: 0, orders: [] };
   private ahead: Promise<ReadAhead> | undefined;
   private byHand: Promise<unknown> = Promise.resolve();
+  /** What is being told to Redis while the next batch is stored. Never rejects. */
+  private settling: Promise<void> | undefined;
   private loop: Promise<void> | undefined;
   private stopping = false;
   private wake: (() => void) | undefined;
@@ -164,7 +166,7 @@ export class PartitionConsumer {
   /** One turn; the source that was read, or undefined where a batch was in hand. Adds to `counts`. Throws what prevented it. */
   private async turn(counts: ConsumeCounts, wait: boolean): Promise<ReadResult['source'] | undefined> {
     this.health.beat();
-    await this.settle(counts, !wait);
+    if (this.settling === undefined || !wait) await this.settle(counts, !wait);
     await this.lost.turn(performance.now(), counts, !wait);
     const owed = this.settlements.size + this.lost.size;
     if (owed >= UNSETTLED_BATCHES * this.options.batchSize) {
@@ -176,8 +178,10 @@ export class PartitionConsumer {
       const end = metrics.consumeDuration.startTimer();
       await this.store(counts);
       if (source === 'OWN_PENDING') this.postponeLocked();
-      await this.settle(counts, !wait);
-      end();
+      await this.settling;
+      const settled = this.settle(counts, !wait).finally(end);
+      // The loop goes on: acknowledging this batch costs a round trip, in which the next one is stored.
+      if (!wait) await settled;
     } else {
       await this.settle(counts, !wait);
     }
@@ -185,7 +189,18 @@ export class PartitionConsumer {
     return source;
   }
 
-  private async settle(counts: ConsumeCounts, force: boolean): Promise<void> {
+  /** One at a time: a settling under way comes to its end first. Never rejects. */
+  private settle(counts: ConsumeCounts, force: boolean): Promise<void> {
+    const settling = (this.settling ?? Promise.resolve())
+      .then(() => this.flush(counts, force))
+      .finally(() => {
+        if (this.settling === settling) this.settling = undefined;
+      });
+    this.settling = settling;
+    return settling;
+  }
+
+  private async flush(counts: ConsumeCounts, force: boolean): Promise<void> {
     const trouble = (await this.settlements.flush(performance.now(), counts, force)) ?? this.lost.trouble;
     if (trouble !== undefined) this.health.note(describeError(trouble));
   }
@@ -193,7 +208,7 @@ export class PartitionConsumer {
   private async fetch(counts: ConsumeCounts, wait: boolean): Promise<ReadResult['source']> {
     const ahead = this.ahead;
     this.ahead = undefined;
-    const read = ahead === undefined ? { result: await this.input.read(wait) } : await ahead;
+    const read = ahead === undefined ? { result: decodeRead(await this.input.read(wait)) } : await ahead;
     if ('error' in read) throw read.error;
     this.health.beat();
     this.batch = this.intake.take(read.result, counts);
@@ -258,7 +273,7 @@ export class PartitionConsumer {
         await this.store(counts);
       }
       await this.settle(counts, true);
-      this.batch = this.intake.take(await this.input.readLeft(), counts);
+      this.batch = this.intake.take(decodeRead(await this.input.readLeft()), counts);
       await this.store(counts);
     } catch (error) {
       this.logger.warn(`partition ${this.options.partition}: work left pending at the stop: ${describeError(error)}`);
@@ -268,7 +283,7 @@ export class PartitionConsumer {
       const why = describeError(this.lost.trouble);
       this.logger.error(`partition ${this.options.partition}: ${this.lost.size} orders that Redis lost: ${why}`);
     }
-    await this.settlements.flush(performance.now(), counts, true);
+    await this.settle(counts, true);
     this.input.close();
     await this.dropOwnName().catch(() => undefined);
   }
@@ -277,7 +292,7 @@ export class PartitionConsumer {
 /** The outcome of a read that is awaited later; it never rejects. */
 function captured(read: Promise<ReadResult>): Promise<ReadAhead> {
   return read.then(
-    (result) => ({ result }),
+    (result) => ({ result: decodeRead(result) }),
     (error: unknown) => ({ error }),
   );
 }
