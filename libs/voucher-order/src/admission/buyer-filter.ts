@@ -1,9 +1,11 @@
 const BITS_PER_BUYER = 16;
-const PROBES = 4;
+/** A filter of few buyers costs little: with 8 KiB hardly anybody else is taken for one of them. */
+const LEAST_BITS = 65_536;
+const PROBES = 6;
 
 /**
- * Knows who may be a buyer: every user that was added, and about one in four hundred of all others. A Bloom filter (B. H. Bloom, 1970) with double
- * hashing (Kirsch and Mitzenmacher, 2006) over FNV-1a. Two bytes per buyer.
+ * Knows who may be a buyer: every user that was added, and at most about one in a thousand of all others. A Bloom filter (B. H. Bloom, 1970) with double
+ * hashing (Kirsch and Mitzenmacher, 2006) over FNV-1a. Two to four bytes per buyer.
  */
 export class BuyerFilter {
   private readonly words: Uint32Array;
@@ -11,14 +13,14 @@ export class BuyerFilter {
 
   /** Room for `buyers` users; more only make strangers pass for buyers more often. */
   constructor(buyers: number) {
-    const bits = 2 ** Math.ceil(Math.log2(Math.max(64, buyers * BITS_PER_BUYER)));
+    const bits = 2 ** Math.ceil(Math.log2(Math.max(LEAST_BITS, buyers * BITS_PER_BUYER)));
     this.words = new Uint32Array(bits / 32);
     this.mask = bits - 1;
   }
 
   /** Bytes that a filter for so many buyers takes. */
   static bytesFor(buyers: number): number {
-    return 2 ** Math.ceil(Math.log2(Math.max(64, buyers * BITS_PER_BUYER))) / 8;
+    return 2 ** Math.ceil(Math.log2(Math.max(LEAST_BITS, buyers * BITS_PER_BUYER))) / 8;
   }
 
   get bytes(): number {
