@@ -51,6 +51,8 @@ export function nodeOptions(name: string, timeouts: ConnectionTimeouts): RedisOp
     disableClientInfo: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
+    // Whoever subscribes does it anew after a loss; nobody hears of it where the driver's own try fails.
+    autoResubscribe: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
     maxLoadingRetryTime: LOADING_RETRY_MS,

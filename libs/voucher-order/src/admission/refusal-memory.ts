@@ -229,7 +229,7 @@ export class RefusalMemory implements OnModuleDestroy {
     const voucherId = channel.slice(channel.lastIndexOf(':') + 1);
     const remembered = this.sales.get(voucherId);
     if (remembered !== undefined) this.forget(remembered);
-    // Left from a lost connection: the driver subscribes again to all that it had.
+    // Left from a lost connection of a cluster, whose driver subscribes again to all that it had.
     else this.unsubscribe(channel);
   }
 
