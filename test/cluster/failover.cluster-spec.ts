@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pause, until } from '../support/waiting.js';
+import { until } from '../support/waiting.js';
 import { startClusteredFleet } from './clustered-fleet.js';
 import type { Fleet } from './fleet.js';
 import type { RedisCluster } from './redis-cluster.js';
@@ -88,7 +88,12 @@ describe.sequential('three primaries, three replicas, 8 partitions, ADMISSION_DU
     const affected = await heldBy(primary.port);
     const faultMs = performance.now();
     primary.freeze();
-    await pause(8_000);
+    const others = cluster.anyServer([primary]);
+    await until(
+      'another primary holds the slot',
+      async () => (await cluster.ownerOf(slotOf(1), others)).primary !== primary,
+      WAIT_LIMIT_MS,
+    );
     primary.thaw();
     await cluster.untilReplicated(slotOf(1));
     const attachedMs = performance.now();

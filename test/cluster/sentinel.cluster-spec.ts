@@ -134,7 +134,6 @@ describe.sequential('one primary, one replica, three sentinels, ADMISSION_DURABI
     const faultMs = performance.now();
     primary.freeze();
     await until('another primary is named', async () => (await primaryNow()) !== primary, WAIT_LIMIT_MS);
-    await pause(2_000);
     primary.thaw();
     await follow(faultMs, primary);
     expect(await primaryNow()).not.toBe(primary);

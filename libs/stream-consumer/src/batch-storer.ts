@@ -57,12 +57,8 @@ export class BatchStorer {
       const outcome = await this.storeGroup(batch, group);
       if (outcome.kind === 'STALE_EPOCH') return { kind: 'STALE', epochNumber: outcome.epochNumber };
       this.settleGroup(batch, group, outcome.results, counts);
-      if (group.length === batch.orders.length) {
-        batch.orders = [];
-      } else {
-        const taken = new Set(group);
-        batch.orders = batch.orders.filter((held) => !taken.has(held));
-      }
+      const taken = new Set(group);
+      batch.orders = batch.orders.filter((held) => !taken.has(held));
     }
     return { kind: 'DONE' };
   }

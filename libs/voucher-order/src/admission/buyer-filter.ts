@@ -13,9 +13,9 @@ export class BuyerFilter {
 
   /** Room for `buyers` users; more only make strangers pass for buyers more often. */
   constructor(buyers: number) {
-    const bits = 2 ** Math.ceil(Math.log2(Math.max(LEAST_BITS, buyers * BITS_PER_BUYER)));
-    this.words = new Uint32Array(bits / 32);
-    this.mask = bits - 1;
+    const bytes = BuyerFilter.bytesFor(buyers);
+    this.words = new Uint32Array(bytes / Uint32Array.BYTES_PER_ELEMENT);
+    this.mask = bytes * 8 - 1;
   }
 
   /** Bytes that a filter for so many buyers takes. */
