@@ -9,7 +9,7 @@ import { openSale, purchasesOf, until } from './sale.js';
 import { apiOf, type Stage } from './stage.js';
 import { startWorker, type WorkerProcess } from './worker-process.js';
 
-const CONNECTIONS = 64;
+const CONNECTIONS = 256;
 const PARTITIONS = 8;
 const PREFIX = 'side:';
 

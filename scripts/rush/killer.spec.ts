@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Killer } from './killer.js';
 
-function killerOf(up: Record<string, number>) {
+/** Pids by name; those in `starting` are not up yet. */
+function killerOf(running: Record<string, number>, starting: Set<string> = new Set()) {
   const pids: number[] = [];
-  const processes = () => Object.entries(up).map(([name, pid]) => ({ name, pid, isUp: pid > 0 }));
+  const processes = () => Object.entries(running).map(([name, pid]) => ({ name, pid, isUp: !starting.has(name) }));
   return { pids, killer: new Killer({ processes }, 1_000, (pid) => void pids.push(pid)) };
 }
 
@@ -15,17 +16,28 @@ describe('Killer', () => {
     expect(killer.kills).toBe(6);
   });
 
-  it('spares the last API process that is up, and no worker; a kill that is due follows as soon as it may', () => {
-    const up: Record<string, number> = { 'API process 1': 5, 'API process 2': 0, 'worker 1': 0 };
-    const { pids, killer } = killerOf(up);
+  it('spares the last API process that is up and those that start, and no worker; a kill that is due follows as soon as it may', () => {
+    const running: Record<string, number> = { 'API process 1': 5, 'API process 2': 6 };
+    const starting = new Set(['API process 2']);
+    const { pids, killer } = killerOf(running, starting);
     killer.look(1_000);
     expect(pids).toEqual([]);
-    up['worker 1'] = 7;
+    running['worker 1'] = 7;
     killer.look(1_700);
-    up['worker 1'] = 0;
-    up['API process 2'] = 6;
+    delete running['worker 1'];
+    starting.clear();
     killer.look(2_600);
     killer.look(2_700);
     expect(pids).toEqual([7, 5]);
+  });
+
+  it('kills a worker that is still starting only where nobody who is up may be killed', () => {
+    const starting = new Set(['worker 1']);
+    const { pids, killer } = killerOf({ 'API process 1': 5, 'worker 1': 7, 'worker 2': 8 }, starting);
+    killer.look(0);
+    starting.add('worker 2');
+    killer.look(1_000);
+    killer.look(2_000);
+    expect(pids).toEqual([8, 7, 8]);
   });
 });

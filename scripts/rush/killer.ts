@@ -4,8 +4,9 @@ import type { Product } from '../services/product.mjs';
 const LOOK_INTERVAL_MS = 50;
 
 /**
- * Kills processes of ours one at a time: of those that are up, whoever was killed the longest ago. Only the last API process that is up is spared until
- * another is back: a crowd that meets nobody proves nothing. Where nobody may be killed when a kill is due, it comes as soon as somebody may.
+ * Kills one process of ours at each due time: of those that are up, whoever was killed the longest ago; where none of them may be killed, a worker that is
+ * still starting. Only the last API process that is up is spared until another is back, and API processes while they start: a crowd that meets nobody
+ * proves nothing. Where nobody may be killed when a kill is due, it comes as soon as somebody may.
  */
 export class Killer {
   private timer: NodeJS.Timeout | undefined;
@@ -33,11 +34,12 @@ export class Killer {
   /** Kills one if a kill is due at this time and somebody is up. */
   look(nowMs: number): void {
     if (nowMs < this.dueMs) return;
-    const up = this.product.processes().filter(({ isUp }) => isUp);
-    const apis = up.filter(({ name }) => API.test(name));
-    const candidates = [...(apis.length > 1 ? apis : []), ...up.filter(({ name }) => WORKER.test(name))];
+    const all = this.product.processes();
+    const apis = all.filter(({ name, isUp }) => isUp && API.test(name));
+    const candidates = [...(apis.length > 1 ? apis : []), ...all.filter(({ name }) => WORKER.test(name))];
     const [victim] = candidates.sort(
-      (one, other) => (this.killed.get(one.name) ?? 0) - (this.killed.get(other.name) ?? 0),
+      (one, other) =>
+        Number(other.isUp) - Number(one.isUp) || (this.killed.get(one.name) ?? 0) - (this.killed.get(other.name) ?? 0),
     );
     if (victim === undefined) return;
     this.kill(victim.pid);

@@ -96,6 +96,8 @@ async function isReady({ child, port, url, readyWithinMs, logFile }) {
   const deadline = Date.now() + readyWithinMs;
   for (;;) {
     const answer = await readiness(url);
+    // Whoever waits hears of the end by itself.
+    if (child.exitCode !== null || child.signalCode !== null) return;
     // Another program may have taken the port since it was looked at: its answer is not ours.
     if (answer.status === 200 && mayListen(port, child.pid)) return;
     if (Date.now() > deadline) {

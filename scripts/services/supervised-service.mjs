@@ -101,6 +101,7 @@ export class SupervisedService {
         this.adopt(next);
         return this.onEvent(`${this.name} runs again (pid ${next.pid})`);
       } catch (error) {
+        this.child = undefined;
         reason = `${this.name} could not be started again: ${error instanceof Error ? error.message : String(error)}`;
       }
     }

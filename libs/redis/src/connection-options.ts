@@ -106,11 +106,19 @@ export function sentinelOptions(settings: RedisSettings, name: string, timeouts:
   };
 }
 
+/** The same policy for one node of a cluster, wherever it stands. */
+export function clusterNodeOptions(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): RedisOptions {
+  return { ...nodeOptions(name, timeouts), ...settings.credentials, ...encryption(settings, settings.tls) };
+}
+
 /** The same policy for a cluster, for FailFastCluster. Redirections are followed by the driver: a redirected command had no effect. */
 export function clusterOptions(settings: RedisSettings, name: string, timeouts: ConnectionTimeouts): ClusterOptions {
   // The driver sets these two for the nodes itself: a node is connected on first use, and forgotten when it is lost.
-  const { retryStrategy: _retry, enableOfflineQueue: _queue, ...policy } = nodeOptions(name, timeouts);
-  const redisOptions = { ...policy, ...settings.credentials, ...encryption(settings, settings.tls) };
+  const {
+    retryStrategy: _retry,
+    enableOfflineQueue: _queue,
+    ...redisOptions
+  } = clusterNodeOptions(settings, name, timeouts);
   return {
     // A certificate is for a name: the driver's own look-up would leave an address.
     ...(settings.tls === true ? { dnsLookup: (host, answer) => answer(null, host) } : {}),

@@ -1,8 +1,9 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { type Cluster, Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { type RedisSettings, SETTINGS, type Settings } from '#config';
 import {
   blockingTimeouts,
+  clusterNodeOptions,
   clusterOptions,
   commandTimeouts,
   type ConnectionTimeouts,
@@ -11,6 +12,7 @@ import {
 } from './connection-options.js';
 import { ConnectionWatch } from './connection-watch.js';
 import { FailFastCluster } from './fail-fast-cluster.js';
+import { connectToOwner } from './slot-owner.js';
 
 /** A connection to a single node (also one that sentinels name) or to a cluster: same commands, and both reject at once where no answer can come. */
 export type RedisConnection = Redis | Cluster;
@@ -36,12 +38,21 @@ export class RedisConnections implements OnApplicationShutdown {
   }
 
   /**
-   * A connection of its own for blocking reads of up to CONSUMER_BLOCK_MS. A lost or frozen server rejects the read; the connection
-   * returns by itself. End it with `close`; else it is closed at shutdown. `disconnect()` on it ends a blocked read at once.
+   * A connection of its own for blocking reads of the key, of up to CONSUMER_BLOCK_MS. In a cluster it is one connection to the primary that owns the key's
+   * slot, and follows it. A lost or frozen server rejects the read; the connection returns by itself. End it with `close`; else it is closed at
+   * shutdown. `close` ends a blocked read at once.
    */
-  openBlocking(name: string): RedisConnection {
-    const { consumer, http } = this.settings;
-    return this.connect(name, blockingTimeouts(consumer.blockMs, http.requestTimeoutMs));
+  openBlocking(name: string, key: string): RedisConnection {
+    const { redis } = this.settings;
+    const { command, blocking } = this;
+    if (redis.clusterNodes === undefined || !(command instanceof Cluster)) return this.connect(name, blocking);
+    const options = clusterNodeOptions(redis, name, blocking);
+    return this.watch(name, connectToOwner(command, key, redis.clusterNodes, options));
+  }
+
+  /** A connection of its own that waits for messages. It returns by itself; what it had subscribed to is then forgotten. End it with `close`. */
+  openSubscriber(name: string): RedisConnection {
+    return this.connect(name, this.blocking);
   }
 
   /** Closes one connection at once; what it owed is rejected. Closing twice is harmless. */
@@ -66,8 +77,16 @@ export class RedisConnections implements OnApplicationShutdown {
     for (const connection of [...this.open.keys()]) this.close(connection);
   }
 
+  private get blocking(): ConnectionTimeouts {
+    const { consumer, http } = this.settings;
+    return blockingTimeouts(consumer.blockMs, http.requestTimeoutMs);
+  }
+
   private connect(name: string, timeouts: ConnectionTimeouts): RedisConnection {
-    const connection = open(this.settings.redis, name, timeouts);
+    return this.watch(name, open(this.settings.redis, name, timeouts));
+  }
+
+  private watch(name: string, connection: RedisConnection): RedisConnection {
     const watch = new ConnectionWatch(name, this.logger);
     watch.follow(connection);
     this.open.set(connection, watch);

@@ -141,7 +141,7 @@ describe('connections', () => {
   it('notice a frozen server by their timeouts, on the command and on the blocking connection, and resume', async () => {
     const frozen = await TestRedis.start();
     const lost = await connect(frozen.url, { requestTimeoutMs: 300, blockMs: 200 });
-    const blocking = lost.openBlocking('reader');
+    const blocking = lost.openBlocking('reader', 's');
     await expect.poll(() => lost.isReady(blocking)).toBe(true);
     frozen.signal('SIGSTOP');
     const command = lost.command.ping();
@@ -159,7 +159,7 @@ describe('connections', () => {
 
   it('block for the whole block time without a command timeout, and disconnect ends the read at once', async () => {
     const own = await connect(server.url, { requestTimeoutMs: 100, blockMs: 60_000 });
-    const blocking = own.openBlocking('reader');
+    const blocking = own.openBlocking('reader', 's');
     await expect.poll(() => own.isReady(blocking)).toBe(true);
     // Longer than the command connection's timeout: the read comes back empty, not as an error.
     expect(await blocking.xread('BLOCK', 250, 'STREAMS', 's', '$')).toBeNull();
@@ -195,7 +195,7 @@ describe('connections', () => {
 
   it('show in a metric whether they are up', async () => {
     const shown = () => register.getSingleMetricAsString('seckill_redis_connection_up');
-    const metered = connections.openBlocking('metered');
+    const metered = connections.openBlocking('metered', 's');
     await expect.poll(shown).toContain('{connection="metered"} 1');
     connections.close(metered);
     expect(await shown()).not.toContain('metered');

@@ -50,7 +50,7 @@ describe('a single node', () => {
     const connections = connect({ REDIS_URL: url, REDIS_TLS_CA: CERTIFICATE });
     expect(await connections.whenReady(10_000)).toBe(true);
     expect(await whoAmI(connections)).toBe('seckill');
-    const blocking = connections.openBlocking('reader');
+    const blocking = connections.openBlocking('reader', 's');
     await vi.waitFor(() => expect(blocking.status).toBe('ready'), 5000);
   });
 
@@ -91,6 +91,9 @@ describe('a cluster', () => {
     expect(await connections.whenReady(10_000)).toBe(true);
     expect(await whoAmI(connections)).toBe('seckill');
     expect(await connections.command.set('a', '1')).toBe('OK');
+    const blocking = connections.openBlocking('reader', 'a');
+    await expect.poll(() => connections.isReady(blocking), { timeout: 10_000 }).toBe(true);
+    expect(await blocking.get('a')).toBe('1');
   });
 });
 

@@ -1,48 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DurabilityProbe, LockService } from '#redis';
 import { RegisterRig } from './test-support/register-rig.js';
-import { TestRedis } from '../../../test/support/services.js';
+import { TestCluster } from '../../../test/support/cluster.js';
 
 const SLOTS = 16_384;
 const PARTITIONS = Array.from({ length: 8 }, (_, partition) => partition);
-let nodes: TestRedis[];
+let cluster: TestCluster;
 let rig: RegisterRig;
-let configs: string;
-const addresses = () => nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
 
-/** Three primaries that share the slots: what a one-node cluster hides (undeclared keys, keys of several slots) fails here. */
 beforeAll(async () => {
-  configs = mkdtempSync(join(tmpdir(), 'flash-sale-cluster-'));
-  nodes = await Promise.all(
-    [0, 1, 2].map((at) =>
-      TestRedis.start(['--cluster-enabled', 'yes', '--cluster-config-file', join(configs, `${at}.conf`)]),
-    ),
-  );
-  const clients = nodes.map(({ url }) => new Redis(url));
-  for (const [at, client] of clients.entries()) {
-    const [from, to] = [Math.ceil((at * SLOTS) / 3), Math.ceil(((at + 1) * SLOTS) / 3) - 1];
-    await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to);
-    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', at + 1);
-    await client.call('CLUSTER', 'MEET', '127.0.0.1', (nodes[0] as TestRedis).port);
-  }
-  await vi.waitFor(
-    async () => {
-      for (const client of clients) expect(await client.call('CLUSTER', 'INFO')).toContain('cluster_state:ok');
-      for (const client of clients) expect(await client.call('CLUSTER', 'INFO')).toContain('cluster_known_nodes:3');
-    },
-    { timeout: 30_000, interval: 100 },
-  );
-  for (const client of clients) client.disconnect();
-  rig = await RegisterRig.connect({ clusterNodes: addresses() });
+  cluster = await TestCluster.start();
+  rig = await RegisterRig.connect({ clusterNodes: cluster.addresses });
 });
 afterAll(async () => {
   rig.close();
-  await Promise.all(nodes.map((node) => node.destroy()));
-  rmSync(configs, { recursive: true, force: true });
+  await cluster.destroy();
 });
 
 const terms = { beginMs: 0, endMs: 9_000_000_000_000, units: 2, unitsVersion: 1 };
@@ -123,7 +96,7 @@ it('locks, tells its durability, and survives an emptied script cache on every n
     mayEvict: false,
     replicas: 0,
   });
-  for (const { url } of nodes) {
+  for (const { url } of cluster.nodes) {
     const client = new Redis(url);
     await client.script('FLUSH');
     client.disconnect();
@@ -137,17 +110,10 @@ it('locks, tells its durability, and survives an emptied script cache on every n
 });
 
 it('sells on while a slot is on its way: only a voucher that nobody has bought yet waits, and says so without effect', async () => {
-  const slot = Number(await rig.redis.call('CLUSTER', 'KEYSLOT', rig.keys.epoch(1)));
-  const at = Math.floor((slot * 3) / SLOTS);
-  const [source, target] = [nodes[at], nodes[(at + 1) % 3]].map((node) => new Redis((node as TestRedis).url)) as [
-    Redis,
-    Redis,
-  ];
   const fresh = { voucherId: '901', userId: '20', orderId: '920' };
   expect(await rig.register.publish(1, { ...terms, voucherId: fresh.voucherId })).toEqual({ kind: 'PUBLISHED' });
   await rig.register.restock(1, { voucherId: '101', units: 20, unitsVersion: 4 });
-  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(await source.call('CLUSTER', 'MYID')));
-  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(await target.call('CLUSTER', 'MYID')));
+  const move = await cluster.beginMove(await cluster.slotOf(rig.keys.epoch(1)));
   const sold = (user: string) => ({ voucherId: '101', userId: user, orderId: `9${user}` });
   expect(await rig.register.admit(1, [sold('30')], 5000)).toEqual([{ kind: 'ACCEPTED', orderId: '930' }]);
   expect(await rig.register.admit(1, [fresh, sold('31'), { ...fresh, userId: '21', orderId: '921' }], 5000)).toEqual([
@@ -155,35 +121,19 @@ it('sells on while a slot is on its way: only a voucher that nobody has bought y
     { kind: 'ACCEPTED', orderId: '931' },
     { kind: 'UNAVAILABLE', reason: 'SERVER_STATE' },
   ]);
-  for (const node of [source, target]) await node.call('CLUSTER', 'SETSLOT', slot, 'STABLE');
+  await move.callOff();
   expect(await rig.register.admit(1, [fresh], 5000)).toEqual([{ kind: 'ACCEPTED', orderId: '920' }]);
   expect(await rig.register.readSale(1, fresh.voucherId)).toMatchObject({ sale: { marks: 1, unitsLeft: 1 } });
-  source.disconnect();
-  target.disconnect();
 });
 
 it('follows a slot that moved to another node', async () => {
-  const barrier = await RegisterRig.connect({ clusterNodes: addresses(), durability: 'replica' });
+  const barrier = await RegisterRig.connect({ clusterNodes: cluster.addresses, durability: 'replica' });
   const held = { voucherId: '100', userId: '9', orderId: '911' };
   // No replica here: the pipeline of script and WAIT runs on the slot's node, and what is not confirmed is not said.
   expect(await barrier.register.admit(0, [held], 5000)).toEqual([{ kind: 'OUTCOME_UNKNOWN', candidateOrderId: '909' }]);
-  const key = rig.keys.epoch(0);
-  const slot = Number(await rig.redis.call('CLUSTER', 'KEYSLOT', key));
-  const at = Math.floor((slot * 3) / SLOTS);
-  const [from, to] = [nodes[at] as TestRedis, nodes[(at + 1) % 3] as TestRedis];
-  const [source, target] = [new Redis(from.url), new Redis(to.url)];
-  const [sourceId, targetId] = [
-    String(await source.call('CLUSTER', 'MYID')),
-    String(await target.call('CLUSTER', 'MYID')),
-  ];
-  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', sourceId);
-  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId);
-  const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
-  await source.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...keys);
-  await target.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId);
-  await source.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId);
-  source.disconnect();
-  target.disconnect();
+  const move = await cluster.beginMove(await cluster.slotOf(rig.keys.epoch(0)));
+  await move.moveKeys();
+  await move.finish();
   const request = { voucherId: '100', userId: '10', orderId: '910' };
   // The slot's new node has a data history of its own: admission is closed until the partition is reconciled there.
   expect(await rig.register.admit(0, [request], 5000)).toEqual([{ kind: 'UNAVAILABLE', reason: 'EPOCH' }]);

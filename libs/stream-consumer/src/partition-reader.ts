@@ -40,8 +40,11 @@ export interface ReaderOptions {
  * acknowledgement. The first entry after a pause does not wait.
  */
 const PACE_MS = 10;
-/** How long a read waits for its connection before it counts as failed. */
-const CONNECT_LIMIT_MS = 1_000;
+/** How long a read waits for its connection before it counts as failed and is given up: a frozen server accepts connections too. */
+const CONNECT_LIMIT_MS = 2_000;
+/** So long reads go over the command connection once the stream was on its way to another node of the cluster, and do not wait for entries. */
+const DETOUR_MS = 1_000;
+const DETOUR_PACE_MS = 100;
 /** How long the answer to a read may take beyond its wait for new entries, before the server counts as frozen. */
 const ANSWER_LIMIT_MS = 5_000;
 /** Repairs of a missing group in a row that count as no trouble. */
@@ -63,6 +66,7 @@ export class PartitionReader {
   private repairs = 0;
   private tidyAtMs = Number.NEGATIVE_INFINITY;
   private nextNewMs = Number.NEGATIVE_INFINITY;
+  private detourEndsMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly faces: ReaderFaces,
@@ -83,6 +87,10 @@ export class PartitionReader {
       return result;
     } catch (error) {
       this.plan.restart();
+      if (isOnItsWay(error) && !this.onDetour()) {
+        this.detourEndsMs = performance.now() + DETOUR_MS;
+        return this.read(wait);
+      }
       if (streamTrouble(error) !== 'GROUP_MISSING') throw error;
       return this.repair(error);
     }
@@ -145,8 +153,10 @@ export class PartitionReader {
         return this.claim(group, source.cursor, epochNumber);
       case 'NEW': {
         if (wait) await this.pace();
-        const entries = await group.readNew(batchSize, wait ? source.blockMs : 0);
-        if (entries.length > 0 && entries.length < batchSize) this.nextNewMs = performance.now() + PACE_MS;
+        const detour = this.onDetour();
+        const entries = await group.readNew(batchSize, wait && !detour ? source.blockMs : 0);
+        if (detour) this.nextNewMs = performance.now() + DETOUR_PACE_MS;
+        else if (entries.length > 0 && entries.length < batchSize) this.nextNewMs = performance.now() + PACE_MS;
         return { source: source.kind, epochNumber, entries, vanished: [], deliveries: new Map() };
       }
     }
@@ -215,14 +225,30 @@ export class PartitionReader {
     const { connections } = this.faces;
     const { partition } = this.options;
     if (this.closed) throw new Error('the consumer of this partition has been stopped');
+    if (this.onDetour()) return new GroupReader(connections.command, this.place());
     if (this.reader === undefined) {
-      const connection = connections.openBlocking(`consumer-${partition}`);
+      const connection = connections.openBlocking(`consumer-${partition}`, this.place().stream);
       this.reader = { group: new GroupReader(connection, this.place()), connection };
     }
     const { connection, group } = this.reader;
-    if (connection.status !== 'ready') await becomesReady(connection);
+    if (connection.status === 'ready') return group;
+    try {
+      await becomesReady(connection);
+    } catch (error) {
+      if (this.reader?.connection === connection) this.disconnect();
+      throw error;
+    }
     return group;
   }
+
+  private onDetour(): boolean {
+    return performance.now() < this.detourEndsMs;
+  }
+}
+
+/** True where a cluster moves the stream's slot and the stream has gone ahead: the command connection follows it, the stream's own cannot. */
+function isOnItsWay(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('ASK ');
 }
 
 function becomesReady(connection: RedisConnection): Promise<void> {

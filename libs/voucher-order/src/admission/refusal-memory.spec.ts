@@ -19,7 +19,7 @@ afterEach(() => memories.splice(0).forEach((memory) => memory.onModuleDestroy())
 
 function remembering(sale: CheckedSale = SALE, buyers: readonly string[] = ['7']) {
   const ear = new Ear();
-  const connections = { isReady: vi.fn(() => true), openBlocking: () => ear, close: () => undefined };
+  const connections = { isReady: vi.fn(() => true), openSubscriber: () => ear, close: () => undefined };
   const check = vi.fn((_partition: number, ids: readonly string[]) =>
     Promise.resolve({ kind: 'OPEN', history: 'a', serverMs: Date.now(), sales: ids.map(() => sale) }),
   );

@@ -216,7 +216,7 @@ export class RefusalMemory implements OnModuleDestroy {
 
   private listener(): RedisConnection {
     if (this.subscriber === undefined) {
-      const subscriber = this.connections.openBlocking('sale-changes');
+      const subscriber = this.connections.openSubscriber('sale-changes');
       subscriber.on('message', (channel: string) => this.heard(channel));
       // What was told meanwhile was not heard.
       subscriber.on('close', () => this.forgetAll());
