@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { RedisCluster } from '../../test/cluster/redis-cluster.js';
 import { type Product, startProduct } from '../services/product.mjs';
-import { closedLoad } from './load.js';
+import { closedLoad, openLoad } from './load.js';
 import { answersWith, type Sample, sampleOf, startCpu } from './measurement.js';
 import { openSale, purchasesOf, until } from './sale.js';
 import { apiOf, type Stage } from './stage.js';
@@ -40,8 +40,11 @@ export class ClusterPair {
     }
   }
 
-  /** Purchases of 8 vouchers, stored while they come; the CPU is that of our processes alone. */
-  async measure(name: SideName, count: number): Promise<Sample> {
+  /**
+   * Purchases of 8 vouchers, stored while they come; the CPU is that of our processes alone. `rate`: so many are sent in a second, where it is not given as
+   * many as are answered. What one costs depends on how many share a batch, so only equal rates can be compared.
+   */
+  async measure(name: SideName, count: number, rate?: number): Promise<Sample> {
     const { product, worker, sql } = this.sides.get(name) as Side;
     const { stage } = this;
     const each = Math.ceil(count / PARTITIONS);
@@ -51,7 +54,10 @@ export class ClusterPair {
     const requests = purchasesOf(stage.secret, vouchers, each * PARTITIONS);
     const api = apiOf(product);
     const cpu = startCpu(stage, { api: api.pid, worker: worker.pid });
-    const load = await closedLoad(api.port, CONNECTIONS, requests);
+    const load =
+      rate === undefined
+        ? await closedLoad(api.port, CONNECTIONS, requests)
+        : await openLoad(api.port, CONNECTIONS, requests, rate);
     const accepted = answersWith(202, load, `purchases, ${name}`);
     await until(`the orders of the ${name} are stored`, async () => {
       const { rows } = await sql.query<{ count: string }>(
