@@ -52,6 +52,7 @@ export async function openLoad(
   ratePerSecond: number,
 ): Promise<LoadResult> {
   return withConnections(port, connections, async (open, { byStatus, latency }) => {
+    // In turn: one that was left lying for long would be closed by the server.
     const free = [...open];
     const startMs = performance.now();
     let next = 0;
@@ -61,7 +62,7 @@ export async function openLoad(
       const sendDue = (): void => {
         const due = Math.min(requests.length, Math.floor(((performance.now() - startMs) * ratePerSecond) / 1_000) + 1);
         while (next < due) {
-          const connection = free.pop();
+          const connection = free.shift();
           if (connection === undefined) return;
           const dueMs = startMs + (next * 1_000) / ratePerSecond;
           connection.send(requests[next++] as string, (status) => {
