@@ -31,7 +31,7 @@ export class Killer {
     clearInterval(this.timer);
   }
 
-  /** Kills one if a kill is due at this time and somebody is up. */
+  /** Kills one if a kill is due at this time and somebody may be killed. */
   look(nowMs: number): void {
     if (nowMs < this.dueMs) return;
     const all = this.product.processes();

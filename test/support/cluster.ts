@@ -55,7 +55,7 @@ export class TestCluster {
     return this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
   }
 
-  /** A client of the node that began with the key's slot. */
+  /** A client of the node that began with the slot. */
   firstOwnerOf(slot: number): Redis {
     return this.clients[Math.floor((slot * 3) / SLOTS)] as Redis;
   }

@@ -45,9 +45,9 @@ export class RedisConnections implements OnApplicationShutdown {
   openBlocking(name: string, key: string): RedisConnection {
     const { redis } = this.settings;
     const { command, blocking } = this;
-    if (redis.clusterNodes === undefined || !(command instanceof Cluster)) return this.connect(name, blocking);
+    if (!(command instanceof Cluster)) return this.connect(name, blocking);
     const options = clusterNodeOptions(redis, name, blocking);
-    return this.watch(name, connectToOwner(command, key, redis.clusterNodes, options));
+    return this.watch(name, connectToOwner(command, key, redis.clusterNodes ?? [], options));
   }
 
   /** A connection of its own that waits for messages. It returns by itself; what it had subscribed to is then forgotten. End it with `close`. */
@@ -67,9 +67,12 @@ export class RedisConnections implements OnApplicationShutdown {
     return connection.status === 'ready';
   }
 
-  /** Resolves to true once the command and admission connections are ready, to false after `limitMs`. Never rejects. */
-  async whenReady(limitMs: number): Promise<boolean> {
-    const states = await Promise.all([this.command, this.admission].map((each) => becomesReady(each, limitMs)));
+  /** Resolves to true once all of them are ready (default: command and admission), to false after `limitMs` or when one is closed. Never rejects. */
+  async whenReady(
+    limitMs: number,
+    connections: readonly RedisConnection[] = [this.command, this.admission],
+  ): Promise<boolean> {
+    const states = await Promise.all(connections.map((each) => becomesReady(each, limitMs)));
     return states.every(Boolean);
   }
 
@@ -108,10 +111,13 @@ function becomesReady(connection: RedisConnection, limitMs: number): Promise<boo
     const settle = (ready: boolean) => {
       clearTimeout(timer);
       connection.off('ready', onReady);
+      connection.off('end', onEnd);
       resolve(ready);
     };
     const onReady = () => settle(true);
-    const timer = setTimeout(() => settle(false), limitMs);
+    const onEnd = () => settle(false);
+    const timer = setTimeout(onEnd, limitMs);
     connection.on('ready', onReady);
+    connection.on('end', onEnd);
   });
 }

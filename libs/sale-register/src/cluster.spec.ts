@@ -109,7 +109,7 @@ it('locks, tells its durability, and survives an emptied script cache on every n
   expect(outcomes.flat().every(({ kind }) => kind === 'ACCEPTED')).toBe(true);
 });
 
-it('sells on while a slot is on its way: only a voucher that nobody has bought yet waits, and says so without effect', async () => {
+it('sells on while a slot is about to move and no key has moved: only a voucher that nobody has bought yet waits, and says so without effect', async () => {
   const fresh = { voucherId: '901', userId: '20', orderId: '920' };
   expect(await rig.register.publish(1, { ...terms, voucherId: fresh.voucherId })).toEqual({ kind: 'PUBLISHED' });
   await rig.register.restock(1, { voucherId: '101', units: 20, unitsVersion: 4 });

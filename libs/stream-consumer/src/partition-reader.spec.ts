@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { OrderRepository } from '#orders';
 import { PartitionReader } from './partition-reader.js';
 import { RegisterRig } from '../../sale-register/src/test-support/register-rig.js';
@@ -58,13 +58,19 @@ it('reads on while its stream is on the way to another node, without an error, a
   const move = await cluster.beginMove(slot);
   await move.moveKeys();
   const onTheWay = await append();
-  // No read throws here: whoever would count failures sees none.
+  const calls = vi.spyOn(rig.redis, 'call');
+  // No read throws here: whoever would count failures sees none. So many that the reader tries its own connection again and again.
   const seen: string[] = [];
-  for (let reads = 0; reads < 20 && !seen.includes(onTheWay); reads += 1) {
+  for (let reads = 0; reads < 40; reads += 1) {
     const { entries } = await reader.read(true);
     seen.push(...entries.map(({ fields }) => String(fields?.['id'])));
   }
   expect(seen).toContain(onTheWay);
+  const overCommand = calls.mock.calls.filter(([command]) => command === 'xreadgroup');
+  expect(overCommand.length).toBeGreaterThan(20);
+  // A read that waits would hold up every other command of the process.
+  expect(overCommand.filter((call) => call.includes('BLOCK'))).toEqual([]);
+  calls.mockRestore();
   await move.finish();
   const arrived = await append();
   for (let reads = 0; reads < 200 && !seen.includes(arrived); reads += 1) seen.push(...(await readOrders()));

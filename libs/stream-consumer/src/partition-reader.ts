@@ -87,7 +87,8 @@ export class PartitionReader {
       return result;
     } catch (error) {
       this.plan.restart();
-      if (isOnItsWay(error) && !this.onDetour()) {
+      // The command connection follows the stream: over it this answer does not come again.
+      if (isOnItsWay(error)) {
         this.detourEndsMs = performance.now() + DETOUR_MS;
         return this.read(wait);
       }
@@ -139,7 +140,11 @@ export class PartitionReader {
   }
 
   private async readFrom(source: ReadSource, epochNumber: number, wait: boolean): Promise<ReadResult> {
-    const group = await this.openReader();
+    if (source.kind === 'NEW' && wait) await this.pace();
+    if (this.closed) throw new Error('the consumer of this partition has been stopped');
+    // Said once for the whole read: over the command connection none may wait, it would hold up every other command.
+    const detour = performance.now() < this.detourEndsMs;
+    const group = detour ? new GroupReader(this.faces.connections.command, this.place()) : await this.openReader();
     const { batchSize } = this.options;
     switch (source.kind) {
       case 'OWN_PENDING': {
@@ -152,8 +157,6 @@ export class PartitionReader {
       case 'CLAIM':
         return this.claim(group, source.cursor, epochNumber);
       case 'NEW': {
-        if (wait) await this.pace();
-        const detour = this.onDetour();
         const entries = await group.readNew(batchSize, wait && !detour ? source.blockMs : 0);
         if (detour) this.nextNewMs = performance.now() + DETOUR_PACE_MS;
         else if (entries.length > 0 && entries.length < batchSize) this.nextNewMs = performance.now() + PACE_MS;
@@ -224,48 +227,21 @@ export class PartitionReader {
   private async openReader(): Promise<GroupReader> {
     const { connections } = this.faces;
     const { partition } = this.options;
-    if (this.closed) throw new Error('the consumer of this partition has been stopped');
-    if (this.onDetour()) return new GroupReader(connections.command, this.place());
     if (this.reader === undefined) {
-      const connection = connections.openBlocking(`consumer-${partition}`, this.place().stream);
-      this.reader = { group: new GroupReader(connection, this.place()), connection };
+      const place = this.place();
+      const connection = connections.openBlocking(`consumer-${partition}`, place.stream);
+      this.reader = { group: new GroupReader(connection, place), connection };
     }
     const { connection, group } = this.reader;
-    if (connection.status === 'ready') return group;
-    try {
-      await becomesReady(connection);
-    } catch (error) {
-      if (this.reader?.connection === connection) this.disconnect();
-      throw error;
-    }
-    return group;
-  }
-
-  private onDetour(): boolean {
-    return performance.now() < this.detourEndsMs;
+    if (await connections.whenReady(CONNECT_LIMIT_MS, [connection])) return group;
+    if (this.reader?.connection === connection) this.disconnect();
+    throw new Error('the consumer is not connected to Redis');
   }
 }
 
 /** True where a cluster moves the stream's slot and the stream has gone ahead: the command connection follows it, the stream's own cannot. */
 function isOnItsWay(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('ASK ');
-}
-
-function becomesReady(connection: RedisConnection): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = (error?: Error) => {
-      clearTimeout(timer);
-      connection.off('ready', ready);
-      connection.off('end', ended);
-      if (error === undefined) resolve();
-      else reject(error);
-    };
-    const ready = () => settle();
-    const ended = () => settle(new Error('Connection is closed.'));
-    const timer = setTimeout(() => settle(new Error('the consumer is not connected to Redis')), CONNECT_LIMIT_MS);
-    connection.on('ready', ready);
-    connection.on('end', ended);
-  });
 }
 
 async function deliveriesOf(group: GroupReader, entries: readonly RawEntry[]): Promise<Map<string, number>> {
