@@ -171,6 +171,11 @@ describe('a supervised service', () => {
 });
 
 describe('a port', () => {
+  it('is told to one only, however many ask at once', async () => {
+    const ports = await Promise.all(Array.from({ length: 1_000 }, () => freePort()));
+    expect(new Set(ports).size).toBe(1_000);
+  });
+
   it('that is free lies below those that the system hands out, and so does the bus of a cluster node', async () => {
     const ports = await Promise.all(Array.from({ length: 50 }, () => freePort()));
     expect(Math.max(...ports)).toBeLessThan(32_768);

@@ -20,7 +20,8 @@ afterEach(async () => {
 
 /** A server that also speaks TLS, on `tlsPort`; `default` may do nothing but PING there. */
 async function secureServer(args: string[] = []): Promise<{ server: TestRedis; tlsPort: number; operator: Redis }> {
-  const tlsPort = await freePort();
+  // A cluster that is encrypted has its bus above this port.
+  const tlsPort = await freePort({ clusterBus: args.includes('--cluster-enabled') });
   const server = await TestRedis.start([
     ...['--tls-port', String(tlsPort), '--tls-cert-file', CERTIFICATE, '--tls-key-file', fileOf('key.pem')],
     ...['--tls-ca-cert-file', CERTIFICATE, '--tls-auth-clients', 'no'],
